@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+from pathlib import Path
+
 import numpy as np
 import pytest
 from emulator_launch import cuda, launch
@@ -41,3 +44,25 @@ def test_tiles_of_a_warp_vote_and_exchange_apart(source: KernelSource) -> None:
         ballot = sum((v & 1) << k for k, v in enumerate(mine))
         wanted.append(ballot + 1000 * mine[3] + 100000 * (7 in mine) + 200000 * (9 not in mine))
     assert out.tolist() == wanted
+
+
+def _resident_bytes() -> int:
+    """What the process has in memory (Linux)."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+
+
+def test_blocks_that_wait_for_a_grid_give_their_memory_back_without_the_collector(source: KernelSource) -> None:
+    # 96 blocks of 32 warps, whose states take more than 4 MB each, though little of it is ever written
+    grid, block = 96, 1024
+    a, out = np.zeros(2 * grid * block, I32), np.zeros(grid * block, I32)
+    gc.collect()
+    gc.disable()
+    try:
+        launch(source, "grid_sync", grid, block, [a, out, 1], max_instructions=10**8)
+        before = _resident_bytes()
+        for _ in range(3):
+            launch(source, "grid_sync", grid, block, [a, out, 1], max_instructions=10**8)
+        grown = _resident_bytes() - before
+    finally:
+        gc.enable()
+    assert grown < 32 << 20

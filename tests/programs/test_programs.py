@@ -368,3 +368,30 @@ def test_program_makes_tensor_maps_through_the_drivers_entry_points(level: str) 
     assert output.splitlines()[:4] == [
         "major 9, entry 0, missing 1 1", "swizzle 0: cudaSuccess good", "swizzle 3: cudaSuccess good", "row of 12 bytes: 1",
     ]  # fmt: skip
+
+
+def test_memory_pools_count_what_programs_take_from_them() -> None:
+    code, document, printed = run_json(build("pools.cu"))
+    assert (code, document["totals"]["launches"]) == (0, 1)
+    lines = [line for line in printed.splitlines() if not line.startswith("warpsight:")]
+    assert lines == [
+        "supported 1, threshold kept 1",
+        "last 48",
+        f"default: used 100, most {(3 << 20) + 100}, reserved {2 << 20}",  # pages of 2 MiB
+        "create 0",
+        f"own: used {1 << 19}, most {1 << 19}, reserved {2 << 20}",
+        "current 1, past its limit: cudaErrorMemoryAllocation",
+        "access 3, destroy 0",
+        "default again 1, its own memory 0, destroyed cudaErrorInvalidValue",
+        f"default: used 0, most {(3 << 20) + 100}, reserved 0",
+        "shared cudaErrorNotSupported",
+    ]
+    assert "a memory pool with handles for other processes is not supported" in printed
+
+
+@pytest.mark.parametrize("level", ["ptx", "sass"])
+def test_variables_that_kernels_declare_are_their_own_and_keep_their_values(level: str) -> None:
+    code, output, errors = run(build("own_variables.cu"), options=("--gpu", "a100", "--level", level, "--kernels", "none"))
+    assert code == 0, errors
+    # `first` adds 3 to its own count, from 40 on, and 7 to what it shows; `second` 1 to its own, from 1000 on; `third` 1, from 5 on
+    assert output.splitlines()[:6] == ["first 50", "third 6", "second 1001", "first 53", "second 1002", "third 7"]

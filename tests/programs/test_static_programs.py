@@ -59,6 +59,7 @@ def test_library_with_the_static_runtime_registers_its_kernels(tmp_path: Path, l
 def test_stripped_program_says_why_its_runtime_cannot_be_replaced(tmp_path: Path) -> None:
     program = _nvcc(tmp_path, "memory", *STATIC, "-Xlinker", "-s", str(SOURCES / "memory.cu"))
     _, output, errors = run(program, options=("--gpu", "mdm-pascal"))
+    assert f"NVIDIA's runtime in {program} was not replaced" in errors
     assert "Link with nvcc -cudart shared, or do not strip the program" in errors
     assert "no kernel was launched" in output or "did not call CUDA" in output
 

@@ -34,6 +34,7 @@ _UNKNOWN_STACK = 0xFFFFFFFF
 _SYSTEM_SHARED_SYMBOL, _SYSTEM_SHARED_BYTES = ".nv.reservedSmem.", 1024
 # The mbarrier object with which pairs of blocks allocate tensor memory: as CUDA 12.9 names it, and what it lies in as 13.0 does.
 _PAIR_OBJECTS = {"__nv_reservedSMEM_tmem_allocation_pipeline_mbarrier": 0, "__nv_reservedSMEM_tcgen05_partition": 8}
+_RENAMED = re.compile(r"\$__([\w$%]+)__(\d+)")
 _ADDRESSES = (2, 4, 35)  # relocations to the 64-bit address of a symbol, to its generic address, and to a function
 
 
@@ -75,7 +76,8 @@ class KernelImage:
     `banks` are the constant banks of all kernels of the module but for bank 0, where the parameters begin at `parameters`.
     `shared_bytes` is the static shared memory with the `system_shared_bytes` at its start; `stack_bytes` a thread's stack with all
     calls. `externals` are the functions of the runtime whose addresses stand in the banks. With the mbarrier object at
-    `pair_object` in shared memory, pairs of blocks allocate tensor memory; 0 for none.
+    `pair_object` in shared memory, pairs of blocks allocate tensor memory; 0 for none. `renamed` are the variables that functions
+    of the PTX declare: each name there, and what the assembler calls those of this name (`$__table__10`), in their order.
     """
 
     parameters: int
@@ -85,6 +87,7 @@ class KernelImage:
     externals: tuple[str, ...] = ()
     system_shared_bytes: int = 0
     pair_object: int = 0
+    renamed: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
 class Cubin(Elf):
@@ -93,6 +96,13 @@ class Cubin(Elf):
     def __init__(self, data: bytes, place: str = _PLACE) -> None:
         super().__init__(data, place)
         self.place = place
+
+    @property
+    def renamed(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        """As in `KernelImage`."""
+        found = [match for symbol in self.symbols if symbol.kind == OBJECT and (match := _RENAMED.fullmatch(symbol.name))]
+        found.sort(key=lambda match: int(match[2]))
+        return tuple((name, tuple(m[0] for m in found if m[1] == name)) for name in sorted({m[1] for m in found}))
 
     def attributes(self, section: Section) -> list[tuple[int, bytes]]:
         """(attribute, payload) of every sized entry of an information section."""
@@ -197,7 +207,8 @@ def kernel_image(data: bytes, kernel: str, place: str = _PLACE) -> KernelImage:
         stack = max(size for size in stacks if size != _UNKNOWN_STACK)
         own = [fixup.symbol for bank in banks if bank.owner in ("", kernel) for fixup in bank.fixups]
         externals = tuple(n for n in EXTERNALS if n in own)
-        return KernelImage(parameters, elf.shared_bytes(kernel), stack, banks, externals, elf.reserved, elf.pair_object)
+        shared = elf.shared_bytes(kernel)
+        return KernelImage(parameters, shared, stack, banks, externals, elf.reserved, elf.pair_object, elf.renamed)
     except DAMAGE as error:
         raise damaged(error, place) from error
 

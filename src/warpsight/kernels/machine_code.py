@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 from warpsight.base.errors import UsageError
-from warpsight.isa.ptx.program import Function, Variable
+from warpsight.isa.ptx.program import Function
 from warpsight.isa.sass.decode import decode_kernel
 from warpsight.isa.sass.listing import ListedSection, read_listing
 from warpsight.kernels import assembler
@@ -17,7 +16,6 @@ from warpsight.kernels.toolkit import Architecture, parse_architecture
 
 OLDEST = 75  # that NVIDIA's assembler and disassembler know
 OLDEST_GPU = 70  # whose instructions are those of 7.5, but for a few
-_RENAMED = re.compile(r"\$__([\w$%]+)__\d+")
 
 
 @dataclass(frozen=True)
@@ -40,21 +38,7 @@ class MachineCode:
         module = self.source.module
         lines = {i.ptx_line: (i.file, i.line, i.calls) for function in module.functions.values() for i in function.instructions}
         parameters, externals = module.functions[kernel].parameters, self.image(kernel).externals
-        decoded = decode_kernel(self.sections, kernel, parameters, lines, self.source.path, module.kernels, externals)
-        return replace(decoded, variables=self._variables_of_functions())
-
-    def _variables_of_functions(self) -> dict[str, Variable]:
-        """Variables in device memory that a function of the PTX declares, under the assembler's names for them (`$__table__10`).
-
-        A name that several functions declare is left out, as nothing says whose it is.
-        """
-        variables: dict[str, list[Variable]] = {}
-        for function in self.source.module.functions.values():
-            for variable in function.variables.values():
-                if variable.space in ("global", "const"):
-                    variables.setdefault(variable.name, []).append(variable)
-        renamed = {match[0]: variables.get(match[1], []) for match in _RENAMED.finditer(self.text)} if variables else {}
-        return {name: replace(found[0], name=name) for name, found in renamed.items() if len(found) == 1}
+        return decode_kernel(self.sections, kernel, parameters, lines, self.source.path, module.kernels, externals)
 
     def image(self, kernel: str) -> KernelImage:
         """What the kernel needs beside its instructions."""

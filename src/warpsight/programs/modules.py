@@ -229,8 +229,6 @@ class Modules:
         function = loaded.source.module.kernels.get(name)
         if function is None:
             return None
-        if any(v.space in ("global", "const") for v in function.variables.values()):
-            raise UnsupportedError("a kernel with global variables of its own is not modelled", place=f"{self.program}: {name}")
         self.kernels.append(Kernel(loaded.source, function, loaded.base, loaded.architecture, self.checks))
         return len(self.kernels) - 1
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -161,10 +162,12 @@ class NativeSymbolTable(SymbolTable):
         numbers = {name: number for number, name in enumerate(EXTERNALS)}
         self.externals = {name: EXTERNAL_BASE + FUNCTION_STEP * numbers[name] for name in image.externals}
         self.addresses |= {name: EXTERNAL_BASE + FUNCTION_STEP * number for name, number in numbers.items()} | self.functions
+        renamed = _declared_names(module, image)
+        self.addresses |= {name: self.addresses[declared] for name, declared in renamed.items()}
         self.banks: dict[int, tuple[int, int]] = {}
         self.inside: dict[int, tuple[tuple[str, int, int], ...]] = {}
         for bank in image.banks:
-            inside = {name for name, _, _ in bank.symbols}
+            inside = {renamed.get(name, name) for name, _, _ in bank.symbols}
             self.global_data = [data for data in self.global_data if data.variable.name not in inside]
             fixups = tuple((f.offset, f.symbol, f.addend) for f in bank.fixups)
             name = f"constant bank {bank.number}" + (f" of {bank.owner}" if bank.owner else "")
@@ -175,6 +178,19 @@ class NativeSymbolTable(SymbolTable):
             self.inside[self.arena_start] = bank.symbols
             self.global_data.append(GlobalData(variable, self.arena_start, False))
             self.arena_start = align_up(self.arena_start + len(bank.data), GLOBAL_ALIGN)
+
+
+def _declared_names(module: Module, image: KernelImage) -> dict[str, str]:
+    """What the module calls the variables of functions (`kernel/table`), by the assembler's names for them. A name of which
+    the assembler has dropped some is left out, as nothing says which.
+    """
+    found: dict[str, str] = {}
+    for name, renamed in image.renamed:
+        own = re.compile(rf".*/{re.escape(name)}(\$\d+)?")
+        declared = [variable for variable in module.variables if own.fullmatch(variable)]
+        if len(declared) == len(renamed):
+            found |= dict(zip(renamed, declared, strict=True))
+    return found
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 from typing import Any
 
 import numpy as np
@@ -151,3 +152,13 @@ def gather_streams(  # type: ignore[no-untyped-def]
         first, count = place[warp, 2], segments[k + 1, 3] - segments[k, 3]
         copy_entries(sectors, segments[k, 3], segments[k + 1, 3], out_sectors, first)
         place[warp, 2] = first + count
+
+
+def small_pages(size: int) -> npt.NDArray[np.uint8]:
+    """Zeros in pages of their own. A block of 1,024 threads has states of some MB and writes to a small part of them: NumPy asks
+    for huge pages from 4 MiB on, and the system would clear all of each. Raises MemoryError.
+    """
+    try:
+        return np.frombuffer(mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS), np.uint8)
+    except OSError as error:
+        raise MemoryError(f"no {size:,} bytes for the states of a block") from error

@@ -83,7 +83,7 @@ _NUMBERED_FAULTS = {
 }
 _REMEDY = {
     Fault.MISALIGNED: "access it at an address that is a multiple of the access's size",
-    Fault.SHARED_BOUNDS: "check the index, or give more dynamic shared memory with `shared`",
+    Fault.SHARED_BOUNDS: "check the index, or give more dynamic shared memory with `shared` (a program: <<<grid, block, bytes>>>)",
     Fault.CLUSTER_RANK: "launch larger clusters (`cluster`), or take ranks below %cluster_nctarank",
     Fault.TENSOR_RANGE: "give the tensor map the address, sizes and strides of the array",
     Fault.TENSOR_MAP: "pass a map that cuTensorMapEncodeTiled, Im2col or Im2colWide has made for this mode and as many dimensions",

@@ -30,7 +30,7 @@ from warpsight.emulator.codegen.orders import block_order, chance_table
 from warpsight.emulator.codegen.symbols import SharedMemory, align_up
 from warpsight.emulator.codegen.warp_order import BLOCKS, NUMBER, RANK, WORDS
 from warpsight.emulator.codegen.watcher import block_words
-from warpsight.emulator.run.buffers import Recorder, count_per_warp, gather_streams
+from warpsight.emulator.run.buffers import Recorder, count_per_warp, gather_streams, small_pages
 from warpsight.emulator.run.externals import Externals
 from warpsight.emulator.run.memory import Memory
 from warpsight.emulator.sass.system import reserved_words
@@ -303,8 +303,8 @@ class _Residence:
 
     def __init__(self, cluster: _Cluster, rank: int, local: int, states: int, watched: int, tensor: int) -> None:
         # Accesses of whole vectors may reach past the end of local memory.
-        self._arrays: list[npt.NDArray[np.uint8]] = [np.zeros(size, dtype=np.uint8) for size in (local + 256, states + 128)]
-        self.rank, self.cluster = rank, cluster
+        self._arrays: list[npt.NDArray[np.uint8]] = [np.zeros(local + 256, np.uint8), small_pages(states + 128)]
+        self.rank = rank  # without the cluster, which knows this block: its memory goes when the cluster goes
         self.record = cluster.record[rank * _RECORD : (rank + 1) * _RECORD].reshape(RECORD_ROWS, RECORD_WORDS)
         pointers = [align_up(int(a.ctypes.data), 64) for a in self._arrays]
         self._slots = dict(zip((Slot.LOCAL_PTR, Slot.STATE_PTR), pointers, strict=True)) | {

@@ -31,6 +31,7 @@ from warpsight.emulator.codegen.layout import Slot
 from warpsight.emulator.ptx.memory import gather_params
 from warpsight.isa.ptx.program import Instruction
 from warpsight.isa.sass.native import (
+    CONSTANT_BANK_BYTES,
     TRUE_PREDICATES,
     ZERO_REGISTERS,
     NativeConstant,
@@ -190,10 +191,13 @@ def constant_elements(
             base = builder.inttoptr(host, ir.PointerType())
         return [splat(builder, load_as(builder, at(builder, base, element_bytes * k), element, 1)) for k in range(count)]
     assert operand.base is not None
-    index = builder.sext(raw(emitter, operand.base), vector(I64))
+    place = builder.add(builder.sext(raw(emitter, operand.base), vector(I64)), splat_constant(I64, offset))
+    if offset < 0:  # or in the second half of the bank
+        before = builder.icmp_signed("<", place, splat_constant(I64, 0))
+        place = builder.select(before, builder.add(place, splat_constant(I64, CONSTANT_BANK_BYTES)), place)
     if operand.bank == 0:
-        return parameter_elements(emitter, builder.add(index, splat_constant(I64, offset)), element, element_bytes, count)
-    addresses = builder.add(index, splat_constant(I64, banks[operand.bank][0] + offset))
+        return parameter_elements(emitter, place, element, element_bytes, count)
+    addresses = builder.add(place, splat_constant(I64, banks[operand.bank][0]))
     access = Access(element, element_bytes, count, record=False)
     return global_access(emitter, addresses, access, I64(emitter.kernel.next_site()))
 

@@ -170,6 +170,7 @@ _INLINED = re.compile(
     r"\s*inlined_at\s+((\d{1,9})\s+(\d{1,9})\s+\d{1,9})"
 )
 _MOST_CALLS = 64  # expanded calls that are kept of one instruction
+STATIC_SPACES = frozenset({"global", "const"})  # a function's variables in them exist once, as the module's do
 _UNSCOPED = frozenset({".pragma", ".callprototype", ".calltargets"})  # they declare no name that an operand may have
 
 
@@ -390,7 +391,13 @@ class BodyReader:
         for variable in read_variables(text, space, name == ".extern", self._fail):
             if variable.name == SINK:
                 raise self._fail("a variable has no name")
+            if variable.extern and space in STATIC_SPACES:
+                self._operands.used.setdefault(variable.name, self._line)  # the module's
+                continue
             flat = replace(variable, name=self._names.distinct(variable.name))
+            if space in STATIC_SPACES:
+                addresses = tuple((at, self._names.symbol(name) or name, more) for at, name, more in variable.initial_symbols)
+                flat = replace(flat, name=f"{self._function.name}/{flat.name}", initial_symbols=addresses)
             if not self._names.declare_variable(variable.name, flat):
                 raise self._fail(f'"{variable.name}" is declared twice')
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from warpsight.base.compile_budget import check, compiling
 from warpsight.base.errors import FormatError
 from warpsight.isa.ptx.declarations import read_variables
-from warpsight.isa.ptx.functions import BodyReader, Header, read_header
+from warpsight.isa.ptx.functions import STATIC_SPACES, BodyReader, Header, read_header
 from warpsight.isa.ptx.lexer import CUT, IDENTIFIER, Source
 from warpsight.isa.ptx.program import Function, Module, Variable
 
@@ -183,7 +183,12 @@ class _ModuleReader:
             kind = "kernel" if header.function.is_entry else "function"
             raise self._fail(f'the body of {kind} "{name}" has no closing brace', CUT)
         function = replace(header.function, ptx_line=source.line(self._position))
-        self._functions[name], used = self._body(function).read(header.end + 1, end)
+        read, used = self._body(function).read(header.end + 1, end)
+        own = {n: v for n, v in read.variables.items() if v.space not in STATIC_SPACES}
+        for variable in read.variables.values():
+            if variable.name not in own:
+                self._add_variable(variable)
+        self._functions[name] = replace(read, variables=own)
         self._used |= {symbol: line for symbol, line in used.items() if symbol not in self._used}
         self._position = end + 1
 

@@ -13,6 +13,8 @@ from functools import lru_cache
 
 ZERO_REGISTERS = frozenset({"RZ", "URZ", "SRZ"})
 TRUE_PREDICATES = frozenset({"PT", "UPT"})
+CONSTANT_BANK_BYTES = 1 << 16
+"""The disassembler lists an offset in a constant bank as a signed number of 16 bits: those of the second half are negative."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +191,9 @@ def _operand(text: str, bits: int) -> NativeOperand:
         inner = _address(place, "")
         base = inner.base if inner.base is not None else inner.uniform
         parts = ".".join(p for p in part.split(".") if p and p != "reuse")
-        return NativeConstant(int(bank, 16), inner.offset, base, sign == "-", bool(bar), sign in ("~", "!"), parts)
+        fixed = base is None or base.name in ZERO_REGISTERS
+        offset = inner.offset % CONSTANT_BANK_BYTES if fixed else inner.offset
+        return NativeConstant(int(bank, 16), offset, base, sign == "-", bool(bar), sign in ("~", "!"), parts)
     if match := _ADDRESS.match(text):
         return _address(match[2], match[1] or "")
     if match := _POLICY.match(text):

@@ -62,7 +62,7 @@ static const struct properties LIMITS = {
     .surface2d = {131072, 65536}, .surface3d = {16384, 16384, 16384}, .surface1d_layered = {32768, 2048},
     .surface2d_layered = {32768, 32768, 2048}, .surface_cubemap = 32768, .surface_cubemap_layered = {32768, 2046},
     .surface_alignment = 512, .concurrent_kernels = 1, .engines = 2, .unified_addressing = 1, .stream_priorities = 1,
-    .global_l1 = 1, .local_l1 = 1, .managed = 1, .concurrent_managed = 1, .preemption = 1, .cooperative = 1, .host_register = 1,
+    .global_l1 = 1, .local_l1 = 1, .managed = 1, .concurrent_managed = 1, .preemption = 1, .cooperative = 1, .host_register = 1, .pools = 1,
 #if CUDART < 13
     .texture1d_linear = 268435456, .device_overlap = 1, .single_to_double = 32, .pci_bus = 1,
 #else
@@ -135,7 +135,7 @@ static int attribute(const struct properties *p, int which)
     case 12: return p->registers_per_block;
     case 13: return value(D_CLOCK_KHZ);
     case 14: return (int)p->texture_alignment;
-    case 15: case 19: case 31: case 41: case 78: case 79: case 80: case 83: case 89: case 90: case 95: case 99: return 1;
+    case 15: case 19: case 31: case 41: case 78: case 79: case 80: case 83: case 89: case 90: case 95: case 99: case 115: return 1;
     case 16: return p->sm_count;
     case 21: return p->texture1d;
     case 22: case 23: return p->texture2d[which - 22];

@@ -312,6 +312,10 @@ static error_t_ fill(address_t to, size_t pitch, uint32_t value, size_t element,
 
 API error_t_ cuMemAlloc_v2(void **pointer, size_t bytes) { FORWARD(bytes ? cudaMalloc(pointer, bytes) : INVALID_VALUE); }
 API error_t_ cuMemAllocAsync(void **pointer, size_t bytes, void *stream) { FORWARD(cudaMallocAsync(pointer, bytes, stream)); }
+API error_t_ cuMemAllocFromPoolAsync(void **pointer, size_t bytes, struct pool *pool, void *stream)
+{
+    FORWARD(cudaMallocFromPoolAsync(pointer, bytes, pool, stream));
+}
 API error_t_ cuMemAllocManaged(void **pointer, size_t bytes, unsigned flags) { FORWARD(cudaMallocManaged(pointer, bytes, flags)); }
 API error_t_ cuMemAllocHost_v2(void **pointer, size_t bytes) { FORWARD(cudaHostAlloc(pointer, bytes, 0)); }
 API error_t_ cuMemHostAlloc(void **pointer, size_t bytes, unsigned flags) { FORWARD(cudaHostAlloc(pointer, bytes, flags)); }

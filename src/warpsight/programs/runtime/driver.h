@@ -49,6 +49,7 @@ API error_t_ cudaLaunchKernel(const void *key, struct dim3 grid, struct dim3 blo
 API error_t_ cudaLaunchKernelExC(const struct launch_config *config, const void *key, void **arguments);
 API error_t_ cudaMalloc(void **pointer, size_t bytes);
 API error_t_ cudaMallocAsync(void **pointer, size_t bytes, void *stream);
+API error_t_ cudaMallocFromPoolAsync(void **pointer, size_t bytes, struct pool *pool, void *stream);
 API error_t_ cudaMallocManaged(void **pointer, size_t bytes, unsigned flags);
 API error_t_ cudaMallocPitch(void **pointer, size_t *pitch, size_t width, size_t height);
 API error_t_ cudaMemGetInfo(size_t *available, size_t *total);

@@ -60,6 +60,10 @@ static const struct { const char *exported; unsigned length; int since; } ENTRIE
     {"cuTensorMapReplaceAddress", 25, 12000}, {"cuGetExportTable", 16, 3000},
     {"cuPointerGetAttributes", 22, 7000}, {"cuCtxGetId", 10, 12000}, {"cuStreamGetId", 13, 12000},
     {"cuGraphAddEventRecordNode", 25, 11010}, {"cuGraphAddMemAllocNode", 22, 11040}, {"cuGraphAddMemFreeNode", 21, 11040},
+    {"cuDeviceGetDefaultMemPool", 25, 11020}, {"cuDeviceGetMemPool", 18, 11020}, {"cuDeviceSetMemPool", 18, 11020},
+    {"cuMemPoolCreate", 15, 11020}, {"cuMemPoolDestroy", 16, 11020}, {"cuMemPoolGetAttribute", 21, 11020},
+    {"cuMemPoolSetAttribute", 21, 11020}, {"cuMemPoolTrimTo", 15, 11020}, {"cuMemPoolSetAccess", 18, 11020},
+    {"cuMemPoolGetAccess", 18, 11020}, {"cuMemAllocFromPoolAsync", 23, 11020},
     {"cuIpcGetMemHandle", 17, 4010}, {"cuIpcOpenMemHandle_v2", 18, 4010}, {"cuIpcCloseMemHandle", 19, 4010},
 };
 
@@ -144,9 +148,12 @@ API error_t_ cuGetExportTable(const void **table, const void *id)
         return INVALID_VALUE;
     *table = NULL;
     static bool said;
+    Dl_info caller;
     if (!memcmp(id, RUNTIME_TABLE, sizeof RUNTIME_TABLE) && !__atomic_exchange_n(&said, true, __ATOMIC_RELAXED))
-        fprintf(stderr, "warpsight: NVIDIA's runtime, linked into this program, was not replaced: its functions are not named, or the "
-                        "program was started by another one. Link with nvcc -cudart shared, or do not strip the program, and start it "
-                        "itself\n");
+        fprintf(stderr,
+                "warpsight: NVIDIA's runtime in %s was not replaced, because its functions are not named, or the program was started by "
+                "another one; its calls of CUDA fail. Link with nvcc -cudart shared, or do not strip the program, and start it itself. "
+                "NVIDIA's own libraries (cuBLAS, cuFFT, ...) are stripped and not supported: call kernels in their place\n",
+                dladdr(__builtin_return_address(0), &caller) ? caller.dli_fname : "this program");
     return SYMBOL_NOT_FOUND;
 }

@@ -46,16 +46,28 @@ static error_t_ refuse_capture(void)
     warn_once("memory that a captured stream allocates or frees");
     return leave(NOT_SUPPORTED);
 }
-API error_t_ cudaMallocAsync(void **pointer, size_t bytes, void *stream)
+static error_t_ give_from_pool(void **pointer, size_t bytes, struct pool *pool, void *stream)
 {
     if (is_captured(stream))
         return refuse_capture();
-    return give(pointer, bytes, KIND_DEVICE, 0);
+    error_t_ status = take_from_pool(pool, bytes);
+    if (status != SUCCESS) {
+        enter_quietly();
+        return leave(status);
+    }
+    status = give(pointer, bytes, KIND_DEVICE, 0);
+    uint64_t low, high;
+    if (status == SUCCESS && bytes)
+        count_in_pool(pool, find_allocation((uint64_t)*pointer, &low, &high), bytes);
+    return status;
 }
-API error_t_ cudaMallocFromPoolAsync(void **pointer, size_t bytes, void *pool, void *stream)
+API error_t_ cudaMallocAsync(void **pointer, size_t bytes, void *stream) { return give_from_pool(pointer, bytes, NULL, stream); }
+API error_t_ cudaMallocFromPoolAsync(void **pointer, size_t bytes, struct pool *pool, void *stream)
 {
-    (void)pool;
-    return cudaMallocAsync(pointer, bytes, stream);
+    if (pool)
+        return give_from_pool(pointer, bytes, pool, stream);
+    enter_quietly();
+    return leave(INVALID_VALUE);
 }
 API error_t_ cudaMallocManaged(void **pointer, size_t bytes, unsigned flags)
 {

@@ -23,7 +23,11 @@ static uint64_t align(uint64_t value) { return (value + ALIGNMENT - 1) & ~(ALIGN
 
 uint64_t table_count(void) { return count; }
 
-void memory_reset(void) { count = lowest = 0; }
+void memory_reset(void)
+{
+    count = lowest = 0;
+    pools_reset();
+}
 
 bool in_arena(const void *pointer)
 {
@@ -87,13 +91,13 @@ error_t_ allocate(size_t bytes, enum kind kind, unsigned flags, uint64_t *addres
     *address = start;
     if (checking)
         tell_allocated(start, bytes, kind);
-    return insert(at, start, start + bytes, true, (struct allocation){kind, flags, NULL, 0, checking ? call_site() : NULL});
+    return insert(at, start, start + bytes, true, (struct allocation){kind, flags, NULL, 0, checking ? call_site() : NULL, NULL});
 }
 
 error_t_ insert_module_data(uint64_t address, size_t bytes, bool writable)
 {
     lowest = 0;
-    return insert(search(address), address, address + bytes, writable, (struct allocation){KIND_MODULE, 0, NULL, 0, NULL});
+    return insert(search(address), address, address + bytes, writable, (struct allocation){KIND_MODULE, 0, NULL, 0, NULL, NULL});
 }
 
 /* Zeros, so that memory that a program never wrote is the same in each run; whole pages go back to the system. */
@@ -117,6 +121,8 @@ error_t_ release(uint64_t address)
     if (at == count || rows()[at].low != address || beside[at].kind == KIND_MODULE)
         return INVALID_VALUE;
     clear(address, align(rows()[at].high - address));
+    if (beside[at].pool)
+        give_back_to_pool(beside[at].pool, rows()[at].high - rows()[at].low);
     free(beside[at].site);
     count--;
     memmove(rows() + at, rows() + at + 1, (count - at) * ROW_BYTES);

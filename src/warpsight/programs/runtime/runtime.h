@@ -53,6 +53,7 @@ struct allocation { /* beside a row of the shared table */
     void *registered; /* host pages that alias this allocation (cudaHostRegister) */
     size_t registered_bytes;
     char *site; /* who allocated it, where that is asked for (`call_site`) */
+    struct pool *pool; /* that counts it; NULL if none does */
 };
 
 struct array { /* cudaArray: row-major texels in device memory */
@@ -146,6 +147,12 @@ error_t_ release(uint64_t address);
 struct allocation *find_allocation(uint64_t address, uint64_t *low, uint64_t *high);
 bool range_is_live(uint64_t address, uint64_t bytes);
 bool in_arena(const void *pointer);
+
+/* pools.c: `pool` is NULL for the device's current one */
+void pools_reset(void);
+error_t_ take_from_pool(struct pool *pool, uint64_t bytes); /* whether it may give so many */
+void count_in_pool(struct pool *pool, struct allocation *given, uint64_t bytes);
+void give_back_to_pool(struct pool *pool, uint64_t bytes);
 
 /* malloc.c */
 bool is_page_locked(const void *host);
