@@ -460,14 +460,14 @@ class ProfiledTrace:
 
 def profile_trace(
     trace: KernelTrace, gpu: GpuSpec, method: Method = DEFAULT_METHOD, *, resident: Occupancy | None = None,
-    watch: Watch | None = None,
+    models: Iterable[str] | None = None, watch: Watch | None = None,
 ) -> ProfiledTrace:
     """Residency, cache misses and the interval profile of `trace` on `gpu`. Raises UsageError if a block does not fit an SM.
 
-    `resident` replaces the residency that the launch would have.
+    `resident` replaces the residency that the launch would have. The profile has what `models` need (None: all of them).
     """
     store = MemoryStore()
-    stages = Stages(trace, store, watch=watch)
+    stages = Stages(trace, store, counts=models is None or need_counts(models), watch=watch)
     profile = stages.profile(gpu, method, resident)
     resident = resident or trace_occupancy(trace, gpu)
     return ProfiledTrace(trace, resident, stages.misses(gpu, method, resident), profile, method, store)
