@@ -182,7 +182,7 @@ function Explorer({ begin }: { begin: Begin }) {
         )}
       </section>
       <section aria-label="Launch">
-        {begin.reading ? <p>This address is for reading: open a version.</p> : <Form form={shown.form} question={question} start={begin} change={change} />}
+        {begin.reading ? <p>This address is for reading: open a version.</p> : <Form form={shown.form} question={question} start={begin} wrong={shown.problem?.place ?? ""} change={change} />}
       </section>
       <div class="wide">
         <Tabs label="More about the answer" shown={tab} show={setTab} tabs={[
