@@ -82,7 +82,7 @@ export function Designs({ run, gpu, overrides, own, choices, asking, adopt }: Pr
   const unused = known.filter((row) => !sliders.some((each) => each.key === row.key));
   const axes = sliders.map((each): Axis => {
     const row = known.find(({ key }) => key === each.key);
-    return { ...each, label: each.key, ...(row && { about: row.meaning }), ...(row && !row.live && { quiet: "caches simulated again" }) };
+    return { ...each, label: each.key, ...(row && { quiet: row.live ? row.meaning : `${row.meaning}; caches simulated again` }) };
   });
 
   return (

@@ -6,12 +6,15 @@ const LANGUAGES: Record<Language, string> = { cuda: "CUDA C++", ptx: "PTX", pyth
 
 type Change = (part: Partial<Question>) => void;
 
-export function Form({ form, question, start, change }: { form: LaunchForm | null; question: Question; start: Start; change: Change }) {
+// `wrong` is the place of an error: the name of a dimension, or `argument` with its number.
+export function Form({ form, question, start, wrong, change }: {
+  form: LaunchForm | null; question: Question; start: Start; wrong: string; change: Change;
+}) {
   const dimension = (field: Field) => (
-    <Value key={field.name} field={field} text={question[field.name as "grid"]} change={(text) => change({ [field.name]: text })} />
+    <Value key={field.name} field={field} text={question[field.name as "grid"]} wrong={wrong === field.name} change={(text) => change({ [field.name]: text })} />
   );
-  const argument = (field: Field) => (
-    <Value key={field.name} field={field} text={question.args[field.name] ?? ""} hint={field.given ? "" : field.about}
+  const argument = (field: Field, at: number) => (
+    <Value key={field.name} field={field} text={question.args[field.name] ?? ""} wrong={`${wrong} `.startsWith(`argument ${at + 1} `)} hint={field.given ? "" : field.about}
       change={(text) => change({ args: { ...question.args, [field.name]: text } })} />
   );
   return (
@@ -50,11 +53,13 @@ function Choice({ label, value, choices, change }: {
   );
 }
 
-function Value({ field, text, hint = "", change }: { field: Field; text: string; hint?: string; change: (text: string) => void }) {
+function Value({ field, text, wrong, hint = "", change }: {
+  field: Field; text: string; wrong: boolean; hint?: string; change: (text: string) => void;
+}) {
   return (
     <label title={field.about}>
       <span>{field.name} <small class="quiet">{field.type}</small></span>
-      <input value={text} placeholder={field.value} spellcheck={false} onInput={(event) => change(event.currentTarget.value)} />
+      <input value={text} placeholder={field.value} spellcheck={false} aria-invalid={wrong} onInput={(event) => change(event.currentTarget.value)} />
       {hint && <small class="quiet">{hint}</small>}
     </label>
   );

@@ -1,7 +1,7 @@
 // The page: what is asked, when, and what is shown. A change is asked about a moment after the last one; the last one wins.
 
 import { render } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { Accesses } from "./accesses";
 import { Result } from "./answer";
 import { accesses, ask, asking, cancel, results, save, start, version, versions } from "./calls";
@@ -114,9 +114,13 @@ function Explorer({ begin }: { begin: Begin }) {
     return () => clearInterval(timer);
   }, [page]);
 
+  // before the next event: whoever leaves right after a key was pressed finds its letter again
+  useLayoutEffect(() => {
+    if (visited) localStorage.setItem(begin.project, JSON.stringify(question));
+  }, [question, visited]);
+
   useEffect(() => {
     if (!visited) return;
-    localStorage.setItem(begin.project, JSON.stringify(question));
     const stop = new AbortController();
     const told = (event: Told) => {
       setShown((before) => next(before, event));
@@ -178,7 +182,7 @@ function Explorer({ begin }: { begin: Begin }) {
         )}
       </section>
       <section aria-label="Launch">
-        {begin.reading ? <p>This address is for reading: open a version.</p> : <Form form={shown.form} question={question} start={begin} change={change} />}
+        {begin.reading ? <p>This address is for reading: open a version.</p> : <Form form={shown.form} question={question} start={begin} wrong={shown.problem?.place ?? ""} change={change} />}
       </section>
       <div class="wide">
         <Tabs label="More about the answer" shown={tab} show={setTab} tabs={[

@@ -164,6 +164,39 @@ def test_whole_loop_from_an_error_to_a_shared_file_and_a_server_that_starts_agai
         assert "// kept" in page.locator(".cm-content").evaluate("(each) => each.textContent")
 
 
+def test_what_is_typed_is_kept_before_anything_else_can_happen(page: Any, folder: Path) -> None:
+    # microtasks alone lie between the key and the reading: no frame, no timer, and no event that could close the page
+    typed_and_read = """async () => {
+        document.execCommand("insertText", false, "// last");
+        for (let turn = 0; turn < 20; turn++) await null;
+        return JSON.parse(Object.values(localStorage)[0]).source;
+    }"""
+    with explorer(folder) as url:
+        page.goto(url)
+        page.get_by_role("button", name="Simulate it cycle by cycle").wait_for()
+        page.locator(".cm-content").click()
+        page.keyboard.press("Control+End")
+        assert page.evaluate(typed_and_read) == f"{SCALE}// last"
+
+
+def test_field_that_an_error_is_about_is_marked_until_it_is_mended(page: Any, folder: Path, axe: str) -> None:
+    with explorer(folder) as url:
+        page.goto(url)
+        page.get_by_role("button", name="Simulate it cycle by cycle").wait_for()
+        fields = {name: page.get_by_role("textbox", name=name) for name in ("grid blocks", "block threads", "x float*", "n int")}
+        for wrong, text in (("block threads", "2048"), ("x float*", "f33[256]:zeros")):
+            before = fields[wrong].input_value()
+            fields[wrong].fill(text)
+            page.get_by_role("alert").wait_for()
+            marked = [name for name, each in fields.items() if each.get_attribute("aria-invalid") == "true"]
+            assert marked == [wrong] and serious(page, axe) == []
+            fields[wrong].fill(before)
+            page.get_by_role("button", name="Simulate it cycle by cycle").wait_for()
+            assert fields[wrong].get_attribute("aria-invalid") == "false"
+        # a key says what it is to those who point at nothing, too
+        assert page.locator(".slider").filter(has_text="noc.bandwidth").get_by_text("between all SMs and the L2").is_visible()
+
+
 def test_thumb_of_a_slider_goes_to_the_setting_next_to_a_typed_value(page: Any, folder: Path) -> None:
     with explorer(folder) as url:
         page.goto(url)

@@ -52,7 +52,10 @@ RESERVED = {80: 0, 90: 1024}
 
 
 def _found(ready: ReadyLaunch, number: int, warp: int) -> dict[tuple[str, str, int], list[object]]:
-    """By state space, access and bytes per lane the addresses of the lanes of one warp at each such instruction, in any order."""
+    """By state space, access and bytes per lane the addresses of the lanes of one warp at each such instruction, in any order.
+
+    Those of arrays are counted from the first one, before which machine code has constant banks that PTX lacks.
+    """
     architecture = Architecture(number) if number else None
     prepared = prepare_kernel(ready.source, ready.launch.kernel, architecture=architecture)
     # the assembler puts loads that never take place, `@!PT LDS RZ, [RZ]`, before a copy
@@ -63,11 +66,15 @@ def _found(ready: ReadyLaunch, number: int, warp: int) -> dict[tuple[str, str, i
         ready.source, ready.launch, [ProbedAccess(pc, warp, 0) for pc in shapes], architecture=architecture
     )
     found: dict[tuple[str, str, int], list[object]] = {}
+    arrays = prepared.native.symbols.arena_start
     for shape, each in zip(shapes.values(), lanes, strict=True):
         if each is None:  # no lane takes the branch to it
             continue
         first = RESERVED[number] if number and shape[0] == "shared" else 0
-        active = [int(address) - first if each.mask >> lane & 1 else None for lane, address in enumerate(each.addresses)]
+        addresses = [int(address) - first for address in each.addresses]
+        if shape[0] == "global":
+            addresses = [address - arrays if address >= arrays else address for address in addresses]
+        active = [address if each.mask >> lane & 1 else None for lane, address in enumerate(addresses)]
         found.setdefault(shape, []).append(active)
     return {shape: sorted(each, key=str) for shape, each in found.items()}
 

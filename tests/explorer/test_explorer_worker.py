@@ -30,7 +30,7 @@ import os, socket, subprocess, sys
 from pathlib import Path
 from warpsight.explorer.confinement import confine
 
-own, other = map(Path, sys.argv[1:])
+own, other, packages = map(Path, sys.argv[1:])
 confine(own)
 
 
@@ -45,12 +45,13 @@ def allowed(what):
 print([allowed(each) for each in (
     lambda: (own / "new").write_text(""), lambda: (own / "new").rename(own / "old"), lambda: Path(os.__file__).read_text(),
     lambda: subprocess.run([sys.executable, "-c", ""], check=True), lambda: (own / "numba" / "new").write_text(""),
+    lambda: (packages / "numba" / "late.py").read_text(),
 )])
 print([allowed(each) for each in (
     lambda: (other / "secret").read_text(), lambda: os.listdir(other), lambda: (other / "new").write_text(""),
     lambda: (other / "secret").unlink(), lambda: Path("/etc/passwd").read_text(), lambda: os.link(other / "secret", own / "link"),
     lambda: (own / "link").symlink_to(other / "secret") or (own / "link").read_text(),
-    lambda: os.readlink(f"/proc/{os.getppid()}/cwd"),
+    lambda: os.readlink(f"/proc/{os.getppid()}/cwd"), lambda: (packages / "secret").read_text(),
 )])
 print(subprocess.run(["cat", other / "secret"], capture_output=True).stdout)
 print([allowed(each) for each in (
@@ -65,10 +66,16 @@ def test_confined_process_reads_what_is_installed_and_writes_its_folder_alone(tm
         (tmp_path / name).mkdir()
     (tmp_path / "own" / "numba").symlink_to(tmp_path / "simulators")  # so they are kept from one run of the tests to the next
     (tmp_path / "other" / "secret").write_text("secret")
-    command = [sys.executable, "-c", TRYING, str(tmp_path / "own"), str(tmp_path / "other")]
-    allowed, denied, printed, network = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
-    assert allowed == str([True] * 5)
-    assert denied == str([False] * 8)
+    numba = tmp_path / "packages" / "numba"  # of a folder that is no site-packages
+    numba.mkdir(parents=True)
+    for file in (numba / "__init__.py", numba / "late.py", numba.parent / "secret"):
+        file.write_text("")
+    command = [sys.executable, "-c", TRYING, str(tmp_path / "own"), str(tmp_path / "other"), str(numba.parent)]
+    packages = os.pathsep.join([str(numba.parent), os.environ.get("PYTHONPATH", "")])
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env={**os.environ, "PYTHONPATH": packages})
+    allowed, denied, printed, network = done.stdout.splitlines()
+    assert allowed == str([True] * 6)
+    assert denied == str([False] * 9)
     assert printed == "b''"
     if not confinement.missing():
         assert network == "[False, False]"

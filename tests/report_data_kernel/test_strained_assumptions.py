@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -14,11 +14,11 @@ from warpsight.analysis.assumptions import assumptions, checks_of
 from warpsight.analysis.report_data.resources import alone, needs_of, speed_of_light
 from warpsight.analysis.what_if import what_if
 from warpsight.caches.exact.simulate import CacheSimulation
-from warpsight.caches.miss_profile import COUNTS
 from warpsight.gpu.loader import load_gpu
 from warpsight.gpu.spec import GpuSpec
 from warpsight.models.base import get_model, model_names
 from warpsight.pipeline.evaluate import predict_profiled, profile_trace
+from warpsight.pipeline.request import Method
 from warpsight.traces.schema import KernelTrace
 
 pytestmark = pytest.mark.unit
@@ -52,26 +52,36 @@ def test_every_check_is_somebody_s_and_says_what_it_measures_and_why_its_bound_i
         assert check.unit in ("share", "ratio")
 
 
-def test_designs_that_differ_in_what_a_kernel_does_not_read_share_a_cache_simulation(
-    traced: Any, monkeypatch: pytest.MonkeyPatch
+# A change of a GPU, and whether the caches are simulated again for it. The kernel adds numbers of 32 bits, without square root and
+# atomic. Warm, all that it accesses is in the L2, whose sets then decide nothing, unless they hold less than that.
+COLD_OR_WARM = {"latency.sfu=77 cycles": 0, "l2.atomic_interval=9 cycles": 0, "latency.fp32=77 cycles": 1, "l1.size=12 KiB": 1}
+IN_L2 = {"l2.size=6 MiB": 0, "l2.ways=16": 0, "l2.index=xor": 0, "dram.queue=7": 0, "dram.row=1 KiB": 0, "l2.replacement=random": 0}
+CHANGES = [
+    ("mdm-pascal", "cold", COLD_OR_WARM | dict.fromkeys(("l2.size=6 MiB", "dram.row=1 KiB"), 1)),
+    ("mdm-pascal", "warm", COLD_OR_WARM | IN_L2 | {"l2.size=48 KiB": 1}),
+    ("a100", "auto", {"l2.size=80 MiB": 0, "l2.ways=32": 0, "dram.queue=7": 0, "sm.access_queue=1": 1}),
+]
+
+
+@pytest.mark.parametrize(("gpu", "before", "changes"), CHANGES)
+def test_designs_that_differ_in_what_decides_nothing_for_a_kernel_share_a_cache_simulation(
+    traced: Any, monkeypatch: pytest.MonkeyPatch, gpu: str, before: str, changes: dict[str, int]
 ) -> None:
-    simulated, run = [0], CacheSimulation.run
+    simulated, run = [0], CacheSimulation._simulated
 
     def counted(simulation: CacheSimulation, *before: Any) -> Any:
         simulated[0] += 1
         return run(simulation, *before)
 
-    monkeypatch.setattr(CacheSimulation, "run", counted)
-    trace, gpu = replace(traced("stream")), load_gpu("mdm-pascal")
-    profile_trace(trace, gpu)
-    # it adds numbers of 32 bits, and has no square root and no atomic
-    unread, read = ("latency.sfu=77 cycles", "l2.atomic_width=4 B"), ("latency.fp32=77 cycles", "l1.size=12 KiB")
-    for change, times in ((each, int(each in read)) for each in unread + read):
-        changed, simulated[0] = load_gpu(gpu, [change]), 0
-        found = profile_trace(trace, changed).misses
-        assert simulated[0] == times, change
-        alone = profile_trace(replace(trace), changed).misses  # of which nothing is known
-        assert all(np.array_equal(getattr(found, name), getattr(alone, name)) for name in COUNTS)
+    monkeypatch.setattr(CacheSimulation, "_simulated", counted)
+    trace, own, method = replace(traced("stream")), load_gpu(gpu), Method(caches_before=before)
+    profile_trace(trace, own, method)
+    for change, times in changes.items():
+        changed, simulated[0] = load_gpu(own, [change]), 0
+        found = profile_trace(trace, changed, method).misses
+        assert bool(simulated[0]) == bool(times), change
+        alone = profile_trace(replace(trace), changed, method).misses  # of which nothing is known
+        assert all(np.array_equal(getattr(found, each.name), getattr(alone, each.name)) for each in fields(alone)), change
 
 
 def test_uniform_stream_violates_nothing_that_is_about_its_warps(traced: Any) -> None:

@@ -100,7 +100,7 @@ def _answer(question: Question, tell: Tell, forks: bool) -> Bench:
     with ExitStack() as stack:
         # while this process simulates the caches, and then, beside the advice, all that takes long
         seen = stack.enter_context(Beside(lambda: access_patterns(trace, gpu, request), forks=forks))
-        profiled = profile_trace(trace, gpu, watch=watch)
+        profiled = profile_trace(trace, gpu, models=[question.model], watch=watch)
         first = first_report_data(profiled, gpu, question.model)
         tell("first", {"document": shown(first, os.path.abspath(question.file)), "printed": printed.getvalue()})
 

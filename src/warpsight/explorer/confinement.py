@@ -13,6 +13,7 @@ import sys
 import sysconfig
 from collections.abc import Sequence
 from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
 
 from warpsight.base import diskcache
@@ -74,11 +75,12 @@ def _checked(result: int) -> int:
 
 
 def _installed() -> Sequence[Path]:
-    """Where Python, its packages and this one lie, and CUDA toolkits."""
+    """Where Python, its packages and this one lie, and CUDA toolkits. Packages that compile may be elsewhere, and import late."""
     named = [sysconfig.get_paths()[name] for name in ("stdlib", "platstdlib", "purelib", "platlib", "scripts")]
     packages = [each for each in sys.path if each.endswith(("site-packages", "dist-packages"))]
-    own = Path(__file__).resolve().parents[1]
-    return [own, *toolkit_folders(), *map(Path, (*named, *packages, sys.prefix, sys.base_prefix, sys.executable))]
+    found = filter(None, map(find_spec, ("warpsight", "llvmlite", "numba", "numpy")))
+    own = [Path(each.origin).resolve().parent for each in found if each.origin]
+    return [*own, *toolkit_folders(), *map(Path, (*named, *packages, sys.prefix, sys.base_prefix, sys.executable))]
 
 
 def _allow(libc: ctypes.CDLL, rules: int, path: Path, rights: int) -> None:

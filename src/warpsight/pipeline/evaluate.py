@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -17,9 +18,9 @@ import numpy as np
 from warpsight.base.diskcache import content_key
 from warpsight.base.errors import FormatError, NotKept, UsageError, WarpsightError
 from warpsight.base.progress import Watch, stage, step
-from warpsight.caches.exact.between import L2Lines
+from warpsight.caches.exact.between import L2Lines, lines_left
 from warpsight.caches.exact.geometry import most_dirty
-from warpsight.caches.exact.program import latencies_read
+from warpsight.caches.exact.program import program_of
 from warpsight.caches.exact.simulate import CacheSimulation, Progress
 from warpsight.caches.exact.waves import WaveMisses, wave_misses
 from warpsight.caches.miss_profile import MissProfile
@@ -179,33 +180,74 @@ class Stages:
             one_launch = misses_key(own, resident.blocks_per_sm, replace(method, caches_before=COLD))
             with step(f"caches of {gpu.name}, {method.caches}, {method.interleaving}, L2 {resolved(method.caches_before, gpu)}"):
                 trace = _opened(self._source)
-                known, same = trace.kept.setdefault(MISSES, {}), ""
                 if method.caches == "exact" and self._carried is None:
-                    same = _simulation_key(trace, own, resident.blocks_per_sm, method, content)
-                kept = known.get(same)
-                if kept is None:
+                    kept = self._simulated(trace, gpu, resident, method, one_launch, progress)
+                else:
                     kept, self._left[one_launch] = miss_profile(
                         trace, gpu, resident, method, progress, before, self._carried, self._left.get(one_launch)
                     )
-                if same and len(known) < _MOST_KNOWN:
-                    known[same] = kept
             self._store.put(MISSES, key, kept)
+        return kept
+
+    def _simulated(
+        self, trace: KernelTrace, gpu: GpuSpec, resident: Occupancy, method: Method, one_launch: str, progress: Progress | None
+    ) -> MissProfile:
+        """What the exact caches of `gpu` make of `trace`: as for another design that is the same to it, or simulated."""
+        before, content = self._before(gpu, method)
+        own, known = with_own_l1(gpu, resident), trace.kept.setdefault(MISSES, {})
+        key, key_in_l2 = _simulation_key(trace, own, resident.blocks_per_sm, method, content), ""
+        kept: MissProfile | None = known.get(key)
+        if kept is None:
+            is_warm = trace.waves is None and at_start(method.caches_before, gpu, trace) == WARM
+            left = lines_left(trace, own) if is_warm else None
+            if left is not None:
+                key_in_l2 = _simulation_key(trace, own, resident.blocks_per_sm, method, content, in_l2=True)
+                kept = known.get(key_in_l2)
+            if kept is None:
+                left = self._left.get(one_launch) if left is None else left
+                kept, self._left[one_launch] = miss_profile(trace, gpu, resident, method, progress, before, own=left)
+            if len(known) < _MOST_KNOWN:
+                known[key] = kept
+                if key_in_l2 and not any(each.any() for each in (kept.l2_read_misses, kept.l2_write_misses, kept.dram_writes)):
+                    known[key_in_l2] = kept
         return kept
 
 
 _MOST_KNOWN = 64  # cache misses that are kept with a trace
 
 
+<<<<<<< HEAD
 def _simulation_key(trace: KernelTrace, gpu: GpuSpec, blocks_per_sm: int, method: Method, before: str) -> str:
     """The key of the cache misses by what the simulation reads of `gpu` for this kernel: latencies of the instructions that it has,
     the width of atomics if there are any, and how many lines of a set may be dirty.
+=======
+_OF_SETS = frozenset({"l2.size", "l2.ways", "l2.index", "l2.replacement", "dram.queue", "dram.row"})
+
+
+def _simulation_key(
+    trace: KernelTrace, gpu: GpuSpec, blocks_per_sm: int, method: Method, before: str, *, in_l2: bool = False
+) -> str:
+    """The key of the cache misses by what the simulation reads of `gpu` for this kernel: instead of latencies the times that follow
+    from them, the interval of atomics if there are any, and how many lines of a set may be dirty.
+
+    `in_l2`: all that is accessed is in the L2 from the start and stays there, so that its sets and rows of memory decide nothing.
+>>>>>>> explorer
     """
-    read, view = latencies_read(trace), cache_view(gpu, method.order)
-    unread = {f"latency.{each}" for each in gpu.latency_cycles if each not in read} | {"l2.dirty_share"}
+    view, code = cache_view(gpu, method.order), program_of(trace, ordered(gpu, method.order), method.interleaving == "clocked")
+    unread = {f"latency.{each}" for each in gpu.latency_cycles} | {"l2.dirty_share"} | (_OF_SETS if in_l2 else set())
     if not any(instruction.access == ATOMIC for instruction in trace.instructions):
+<<<<<<< HEAD
         unread.add("l2.atomic_width")
     seen = {name: text for name, text in view.items() if name not in unread} | {"dirty lines": str(most_dirty(gpu.l2))}
     return content_key(view_hash(seen), str(blocks_per_sm), method.interleaving, resolved(method.caches_before, gpu), before)
+=======
+        unread.add("l2.atomic_interval")
+    seen = {name: text for name, text in view.items() if name not in unread}
+    seen["dirty lines"] = "" if in_l2 else str(most_dirty(gpu.l2))
+    times = hashlib.sha256(code.basic_blocks.tobytes() + code.stops.tobytes()).hexdigest()
+    state = resolved(method.caches_before, gpu)
+    return content_key(view_hash(seen), times, str(blocks_per_sm), method.interleaving, state, before)
+>>>>>>> explorer
 
 
 def trace_occupancy(trace: KernelTrace, gpu: GpuSpec) -> Occupancy:
@@ -430,14 +472,14 @@ class ProfiledTrace:
 
 def profile_trace(
     trace: KernelTrace, gpu: GpuSpec, method: Method = DEFAULT_METHOD, *, resident: Occupancy | None = None,
-    watch: Watch | None = None,
+    models: Iterable[str] | None = None, watch: Watch | None = None,
 ) -> ProfiledTrace:
     """Residency, cache misses and the interval profile of `trace` on `gpu`. Raises UsageError if a block does not fit an SM.
 
-    `resident` replaces the residency that the launch would have.
+    `resident` replaces the residency that the launch would have. The profile has what `models` need (None: all of them).
     """
     store = MemoryStore()
-    stages = Stages(trace, store, watch=watch)
+    stages = Stages(trace, store, counts=models is None or need_counts(models), watch=watch)
     profile = stages.profile(gpu, method, resident)
     resident = resident or trace_occupancy(trace, gpu)
     return ProfiledTrace(trace, resident, stages.misses(gpu, method, resident), profile, method, store)

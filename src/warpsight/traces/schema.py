@@ -21,6 +21,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -56,6 +57,12 @@ _GROUP_PRODUCTS = ("wgmma", "HGMMA", "IGMMA", "QGMMA", "BGMMA")
 _TENSOR_MEMORY_PRODUCTS = ("tcgen05.mma", "UTCHMMA", "UTCIMMA", "UTCQMMA", "UTCOMMA")
 SECTOR_SPACES = ("global", "local", "generic")
 BANK_SPACES = ("shared", "generic")
+
+
+@lru_cache(1 << 10)  # asked of all instructions for each design, and there are few opcodes
+def _is_block_barrier(opcode: str) -> bool:
+    base, *modifiers = opcode.lower().split(".")
+    return base in ("bar", "barrier") and not {"warp", "arrive", "arv"}.intersection(modifiers)  # arrive: PTX, arv: SASS
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,8 +213,7 @@ class StaticInstruction:
     @property
     def is_block_barrier(self) -> bool:
         """The whole block waits here, or a part of it. At warp-wide and arrive-only barriers no other warp waits."""
-        base, *modifiers = self.opcode.lower().split(".")
-        return base in ("bar", "barrier") and not {"warp", "arrive", "arv"}.intersection(modifiers)  # arrive: PTX, arv: SASS
+        return _is_block_barrier(self.opcode)
 
     @property
     def is_timed_barrier(self) -> bool:

@@ -245,8 +245,10 @@ def curve(distances: Longs, lines: int) -> dict[str, Any]:
 DRAWN, DRAWN_OF_LONG, LONG = 40, 12, 1000
 
 
-AccessPatterns = tuple[list[tuple[int, list[dict[str, Any]]]], str]
-"""The patterns of drawn instructions as (pc, patterns), and why lanes of some are unknown: plain values."""
+AccessPatterns = tuple[list[tuple[int, list[dict[str, Any]]]], str, list[tuple[int, list[list[int]], list[list[int]]]]]
+"""The patterns of drawn instructions as (pc, patterns); why lanes of some are unknown; and (pc, `sectors`, `passes`) of all memory
+instructions, as `loads` has them. Plain values.
+"""
 
 
 def loads(
@@ -266,18 +268,15 @@ def loads(
     known. Raises as `trace_kernel`, as the kernel of `request` is run again for the lanes.
     """
     trace, misses = profiled.trace, profiled.misses
-    sectors, passes = histograms(trace)
-    memory = [instruction for instruction in trace.instructions if instruction.access and instruction.event_bytes]
-    found, unknown = patterns or access_patterns(trace, gpu, request, watch, sectors)
+    found, unknown, counts = patterns or access_patterns(trace, gpu, request, watch)
     drawn = [pc for pc, _ in found]
     reading = [pc for pc in sorted(drawn) if trace.instructions[pc].access == LOAD]
     gpu = with_own_l1(gpu, profiled.occupancy)
     curves, note = reuse_curves(trace, gpu, profiled.occupancy.blocks_per_sm, reading, int(misses.l1_reads.sum()))
     entries = []
-    for instruction in memory:
-        pc = instruction.pc
-        entry = _described(instruction, misses)
-        entry |= {"sectors": _pairs(sectors[pc]), "passes": _pairs(passes[pc]), "levels": levels(misses, pc)}
+    for pc, sectors, passes in counts:
+        entry = _described(trace.instructions[pc], misses)
+        entry |= {"sectors": sectors, "passes": passes, "levels": levels(misses, pc)}
         entry |= {name: made[pc] for name, made in (("patterns", dict(found)), ("reuse", curves)) if pc in made}
         entries.append(entry)
     line = gpu.l1.line_bytes
@@ -312,13 +311,10 @@ def _pairs(histogram: Longs) -> list[list[int]]:
 
 
 def access_patterns(
-    trace: KernelTrace, gpu: GpuSpec, request: KernelRequest | None = None, watch: Watch | None = None, sectors: Longs | None = None
+    trace: KernelTrace, gpu: GpuSpec, request: KernelRequest | None = None, watch: Watch | None = None
 ) -> AccessPatterns:
-    """The typical access of each drawn instruction, and the worst if it differs, from the trace alone. `sectors` are those of
-    `histograms`, if they are known. Raises as `loads`.
-    """
-    if sectors is None:
-        sectors, _ = histograms(trace)
+    """The typical access of each drawn instruction, and the worst if it differs, from the trace alone. Raises as `loads`."""
+    sectors, passes = histograms(trace)
     pcs = _drawn(trace, sectors)
     chosen: list[tuple[str, Access]] = []
     counts = typical_and_worst(sectors)
@@ -332,7 +328,8 @@ def access_patterns(
         requested = None if known is None else len({*known} - {None}) * trace.instructions[access.pc].access_bytes
         pattern = {"kind": kind, "executions": executions, **_placed(access, known, gpu.l1.line_bytes), "bytes_asked": requested}
         patterns.setdefault(access.pc, []).append(pattern)
-    return list(patterns.items()), unknown
+    memory = [instruction.pc for instruction in trace.instructions if instruction.access and instruction.event_bytes]
+    return list(patterns.items()), unknown, [(pc, _pairs(sectors[pc]), _pairs(passes[pc])) for pc in memory]
 
 
 def _drawn(trace: KernelTrace, sectors: Longs) -> list[int]:

@@ -227,6 +227,7 @@ _READ_DEVICE = 11
 _LONGER = {8: 2, 16: 6}
 
 
+@lru_cache(1 << 10)
 def operand_cycles(opcode: str, space: str, access: str, size: int) -> int:
     """Cycles from the issue of an instruction until its operands have been read; `size` are the bytes of an access, per lane."""
     if (own := _READ_BY_OPCODE.get(opcode.partition(".")[0])) is not None:
