@@ -100,7 +100,7 @@ def _set_environment(generator: Any, name: str, environment: Any) -> None:
 _numbas_own_set_env = codegen.JITCPUCodegen.set_env
 
 
-# -- Numba's analysis of a function takes most of the time to compile it, and repeats what it has found. These give the same answers.
+# -- To analyse a function takes Numba most of the time, and it looks again for what it has found. These give the same answers.
 
 _numbas_own_call_type = functions.BaseFunction.get_call_type
 
