@@ -102,7 +102,8 @@ _numbas_own_set_env = codegen.JITCPUCodegen.set_env
 
 # -- To analyse a function takes Numba most of the time, and it looks again for what it has found. These give the same answers.
 
-_numbas_own_call_type = functions.BaseFunction.get_call_type
+_base_function: Any = functions.BaseFunction
+_numbas_own_call_type = _base_function.get_call_type
 
 
 def _call_type(function: Any, context: Any, args: tuple[Any, ...], kws: dict[str, Any]) -> Any:
@@ -129,7 +130,8 @@ def _equal_options(options: Any, other: Any) -> Any:
 
 def _hash_of_options(options: Any) -> int:
     """As Numba's own, which is that of the options' names."""
-    return _hash_of_names(type(options))
+    kind: Any = type(options)
+    return _hash_of_names(kind)
 
 
 @cache
@@ -171,7 +173,7 @@ def prepare_numba() -> None:
     Numba numbers the functions of a process from 1. Two functions of one name that two processes have kept could have one symbol,
     and a process that loads both would call the first for the second.
     """
-    functions.BaseFunction.get_call_type = _call_type
+    _base_function.get_call_type = _call_type
     targetconfig.TargetConfig.__eq__, targetconfig.TargetConfig.__hash__ = _equal_options, _hash_of_options
     targetconfig.TargetConfig.values = _all_options
     ir.Inst._rec_list_vars = _variables
