@@ -39,7 +39,7 @@ class Compiled:
         """Numba's dispatcher of the function, made at the first use."""
         leave_if_asked()  # compiling them all takes half a minute
         _introduce_to_numba()
-        options = dict(self._options)
+        options = {**self._options, "no_cfunc_wrapper": True}
         if options.pop("cache", False):
             sources = source_hash(self._sources) if self._sources else ""
             dispatcher = kept_code.kept_dispatcher(self.py_func, self._signature, sources, options)

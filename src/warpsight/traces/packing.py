@@ -180,7 +180,8 @@ def _pack(paths, memory, chunk, packed, offsets, loops):  # type: ignore[no-unty
             of_path, loop = (block[low:high], repeat[low:high]), (first, entries, iterations)
             if _marks(of_path, loop, (start, width, counts), events, bounds, marks):  # else its readers say what is wrong
                 laps, period = _best(events, sectors, marks, iterations)
-        offsets[warp + 1] = _put(events, sectors, bounds, marks, (laps, period), packed, offsets[warp], loops[warp])
+        ends = _put(events, sectors, bounds, marks, (laps, period), packed, offsets[warp], loops[warp])
+        offsets[warp + 1, 0], offsets[warp + 1, 1] = ends  # to assign the whole row takes Numba a second to compile
 
 
 @jit(cache=True, nogil=True)

@@ -101,7 +101,7 @@ def _unfit(document: Any) -> str:
             waiting += [(each, depth + 1) for each in value]
         elif isinstance(value, int | float) and not abs(value) <= _LARGEST:
             return "has an invalid number (NaN, infinity, or out of range)"
-        elif isinstance(value, str) and any("\ud800" <= letter <= "\udfff" for letter in value):
+        elif isinstance(value, str) and not value.isascii() and any("\ud800" <= letter <= "\udfff" for letter in value):
             return "has a string with a lone surrogate"
     return ""
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from warpsight._version import __version__
 from warpsight.base.compile_budget import compiling
-from warpsight.base.compiled import jit
+from warpsight.base.compiled import copy_entries, jit
 from warpsight.base.errors import CheckFault, LaunchFault, LimitError, UnsupportedError, UsageError
 from warpsight.base.progress import Progress
 from warpsight.base.signals import Interruption
@@ -83,14 +83,19 @@ def choose_blocks(blocks: int, count: int, seed: int, cluster: Dim3 = (1, 1, 1))
     cache=True, nogil=True,
 )
 def _copy(offsets, kept, entries, events, sectors, out_entries, out_events, out_sectors):  # type: ignore[no-untyped-def]
-    end = np.zeros(3, np.int64)
+    to_entry = to_event = to_sector = 0
     for warp in range(len(kept)):
         if kept[warp]:
-            low, high = offsets[warp], offsets[warp + 1]
-            out_entries[end[0] : end[0] + high[0] - low[0]] = entries[low[0] : high[0]]
-            out_events[end[1] : end[1] + high[1] - low[1]] = events[low[1] : high[1]]
-            out_sectors[end[2] : end[2] + high[2] - low[2]] = sectors[low[2] : high[2]]
-            end += high - low
+            entry, event, sector = offsets[warp]
+            last_entry, last_event, last_sector = offsets[warp + 1]
+            for k in range(last_entry - entry):
+                for column in range(entries.shape[1]):
+                    out_entries[to_entry + k, column] = entries[entry + k, column]
+            copy_entries(events, event, last_event, out_events, to_event)
+            copy_entries(sectors, sector, last_sector, out_sectors, to_sector)
+            to_entry += last_entry - entry
+            to_event += last_event - event
+            to_sector += last_sector - sector
 
 
 def keep_blocks(part: Streams, chosen: npt.NDArray[np.bool_], warps_per_block: int) -> Streams:
