@@ -54,7 +54,7 @@ def test_every_check_is_somebody_s_and_says_what_it_measures_and_why_its_bound_i
 
 # A change of a GPU, and whether the caches are simulated again for it. The kernel adds numbers of 32 bits, without square root and
 # atomic. Warm, all that it accesses is in the L2, whose sets then decide nothing, unless they hold less than that.
-COLD_OR_WARM = {"latency.sfu=77 cycles": 0, "l2.atomic_interval=9 cycles": 0, "latency.fp32=77 cycles": 1, "l1.size=12 KiB": 1}
+COLD_OR_WARM = {"latency.sfu=77 cycles": 0, "l2.atomic_width=4 B": 0, "latency.fp32=77 cycles": 1, "l1.size=12 KiB": 1}
 IN_L2 = {"l2.size=6 MiB": 0, "l2.ways=16": 0, "l2.index=xor": 0, "dram.queue=7": 0, "dram.row=1 KiB": 0, "l2.replacement=random": 0}
 CHANGES = [
     ("mdm-pascal", "cold", COLD_OR_WARM | dict.fromkeys(("l2.size=6 MiB", "dram.row=1 KiB"), 1)),

@@ -216,11 +216,6 @@ class Stages:
 _MOST_KNOWN = 64  # cache misses that are kept with a trace
 
 
-<<<<<<< HEAD
-def _simulation_key(trace: KernelTrace, gpu: GpuSpec, blocks_per_sm: int, method: Method, before: str) -> str:
-    """The key of the cache misses by what the simulation reads of `gpu` for this kernel: latencies of the instructions that it has,
-    the width of atomics if there are any, and how many lines of a set may be dirty.
-=======
 _OF_SETS = frozenset({"l2.size", "l2.ways", "l2.index", "l2.replacement", "dram.queue", "dram.row"})
 
 
@@ -228,26 +223,19 @@ def _simulation_key(
     trace: KernelTrace, gpu: GpuSpec, blocks_per_sm: int, method: Method, before: str, *, in_l2: bool = False
 ) -> str:
     """The key of the cache misses by what the simulation reads of `gpu` for this kernel: instead of latencies the times that follow
-    from them, the interval of atomics if there are any, and how many lines of a set may be dirty.
+    from them, the width of atomics if there are any, and how many lines of a set may be dirty.
 
     `in_l2`: all that is accessed is in the L2 from the start and stays there, so that its sets and rows of memory decide nothing.
->>>>>>> explorer
     """
     view, code = cache_view(gpu, method.order), program_of(trace, ordered(gpu, method.order), method.interleaving == "clocked")
     unread = {f"latency.{each}" for each in gpu.latency_cycles} | {"l2.dirty_share"} | (_OF_SETS if in_l2 else set())
     if not any(instruction.access == ATOMIC for instruction in trace.instructions):
-<<<<<<< HEAD
         unread.add("l2.atomic_width")
-    seen = {name: text for name, text in view.items() if name not in unread} | {"dirty lines": str(most_dirty(gpu.l2))}
-    return content_key(view_hash(seen), str(blocks_per_sm), method.interleaving, resolved(method.caches_before, gpu), before)
-=======
-        unread.add("l2.atomic_interval")
     seen = {name: text for name, text in view.items() if name not in unread}
     seen["dirty lines"] = "" if in_l2 else str(most_dirty(gpu.l2))
     times = hashlib.sha256(code.basic_blocks.tobytes() + code.stops.tobytes()).hexdigest()
     state = resolved(method.caches_before, gpu)
     return content_key(view_hash(seen), times, str(blocks_per_sm), method.interleaving, state, before)
->>>>>>> explorer
 
 
 def trace_occupancy(trace: KernelTrace, gpu: GpuSpec) -> Occupancy:
