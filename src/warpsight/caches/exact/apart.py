@@ -398,10 +398,11 @@ class _FromStart(_Window):
 
     def __call__(self, memory: Memory, reports: bool) -> bool:
         ends = super().__call__(memory, reports)
-        done = int(self._counters["executions"].sum())
+        counters = memory["counters"]
+        done = int(counters["executions"].sum())
         if done < self._ends[-1][0] + self._batch:
             return ends
-        self._ends.append([done, *(int(self._counters[name].sum()) for name in ("l1_misses", "l2_read_misses"))])
+        self._ends.append([done, *(int(counters[name].sum()) for name in ("l1_misses", "l2_read_misses"))])
         return ends or (len(self._ends) > _LEAST_BATCHES and self._is_steady())
 
     def _is_steady(self) -> bool:

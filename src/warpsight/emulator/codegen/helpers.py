@@ -12,7 +12,7 @@ from typing import Any
 import llvmlite.binding as llvm
 from llvmlite import ir
 
-from warpsight.emulator.codegen.frame import Frame, record_fault
+from warpsight.emulator.codegen.frame import Frame, HelperFrame, record_fault
 from warpsight.emulator.codegen.lanes import (
     I1,
     I32,
@@ -39,7 +39,15 @@ from warpsight.emulator.codegen.lanes import (
     trailing_zeros,
     vector,
 )
-from warpsight.emulator.codegen.layout import MAPPED_PAGE_BITS, OUTSIDE_LANE_BYTES, OUTSIDE_ROW_WORDS, WARP, Fault, Slot
+from warpsight.emulator.codegen.layout import (
+    MAPPED_PAGE_BITS,
+    OUTSIDE_LANE_BYTES,
+    OUTSIDE_ROW_WORDS,
+    PATTERN_BYTES,
+    WARP,
+    Fault,
+    Slot,
+)
 
 
 def for_each_lane(builder: Builder, mask: Value, body: Callable[[Builder, Value], None]) -> None:
@@ -293,6 +301,62 @@ def bank_degree(module: ir.Module) -> ir.Function:
 
     builder.ret(until_no_lane_is_left(builder, mask, serve))
     return function
+
+
+def remembered_degree(helper: HelperFrame, offsets: Value, size: int, *, loads: bool = False) -> Value:
+    """`conflict_degree`, kept per instruction: moving all words alike rotates the banks and changes nothing.
+
+    Instructions in loops nearly always repeat their pattern relative to lane 0.
+    """
+    builder = helper.builder
+    words = builder.lshr(offsets, splat_constant(I32, 2))
+    relative = builder.sub(words, splat(builder, builder.extract_element(words, I32(0))))
+    entry = at(builder, helper.slot_pointer(Slot.PATTERN_PTR), builder.mul(helper.site, I64(PATTERN_BYTES)))
+    known = load_as(builder, entry, vector(I32), 64)
+    known_mask = load_as(builder, at(builder, entry, 128), I32, 4)
+    differ = builder.not_(lanes_to_mask(builder, builder.icmp_signed("==", known, relative)))
+    new = builder.or_(builder.and_(differ, helper.active_mask), builder.xor(known_mask, helper.active_mask))
+    with builder.if_then(builder.icmp_signed("!=", new, I32(0))):
+        degree = conflict_degree(helper, offsets, size, loads=loads)
+        store_as(builder, relative, entry, 64)
+        store_as(builder, helper.active_mask, at(builder, entry, 128), 4)
+        store_as(builder, degree, at(builder, entry, 132), 4)
+    return load_as(builder, at(builder, entry, 132), I32, 4)
+
+
+def conflict_degree(frame: Frame, offsets: Value, size: int, *, loads: bool = False) -> Value:
+    """Passes through the banks: 8-byte accesses go by half-warps, 16-byte ones by quarters (i32).
+
+    Wide `loads` whose lanes read the same in pairs go by twice as many lanes: the result is passed on at 128 bytes a cycle, and a
+    pair's is passed on once. Pairs are lanes n and n ^ 1, or n and n ^ 2, for all active lanes (an engineer of NVIDIA on its forum,
+    forums.developer.nvidia.com/t/unexpected-shared-memory-bank-conflict/77228, for compute capability 7.x).
+    """
+    builder = frame.builder
+    words = builder.lshr(offsets, splat_constant(I32, 2))
+    share = WARP // max(1, size // 4)
+    paired = _in_pairs(frame, words) if loads and share < WARP else None
+    total: Value = I32(0)
+    for first in range(0, WARP, share):
+        lanes = I32(((1 << share) - 1) << first)
+        if paired is not None:
+            both = I32(((1 << 2 * share) - 1) << first) if first % (2 * share) == 0 else I32(0)
+            lanes = builder.select(paired, both, lanes)
+        part = builder.and_(frame.active_mask, lanes)
+        total = builder.add(total, builder.call(bank_degree(builder.module), [words, part]))
+    return total
+
+
+def _in_pairs(frame: Frame, words: Value) -> Value:
+    """Whether active lanes n and n ^ 1 have equal `words`, or n and n ^ 2, for all n (i1)."""
+    builder, paired = frame.builder, ir.Constant(ir.IntType(1), 0)
+    active = frame.active_mask
+    for step, low in ((1, 0x55555555), (2, 0x33333333)):
+        others = builder.shuffle_vector(words, words, ir.Constant(vector(I32), [lane ^ step for lane in range(WARP)]))
+        differ = builder.not_(lanes_to_mask(builder, builder.icmp_signed("==", words, others)))
+        upper, lower = builder.and_(builder.lshr(active, I32(step)), I32(low)), builder.and_(active, I32(low))
+        both = builder.and_(active, builder.or_(upper, builder.shl(lower, I32(step))))
+        paired = builder.or_(paired, builder.icmp_signed("==", builder.and_(differ, both), I32(0)))
+    return paired
 
 
 def most_sharing(module: ir.Module) -> ir.Function:

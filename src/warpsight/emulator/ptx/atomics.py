@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from llvmlite import ir
 
-from warpsight.emulator.codegen.access import check_global, conflict_degree, merge, record_sectors, shared_host
+from warpsight.emulator.codegen.access import check_global, merge, record_sectors, shared_host
 from warpsight.emulator.codegen.emitter import Emitter
 from warpsight.emulator.codegen.frame import Frame, HelperFrame, call_helper
-from warpsight.emulator.codegen.helpers import most_sharing
+from warpsight.emulator.codegen.helpers import conflict_degree, most_sharing
 from warpsight.emulator.codegen.lanes import (
     F16,
     F32,

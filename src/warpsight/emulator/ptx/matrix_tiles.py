@@ -13,9 +13,10 @@ from typing import Any
 
 from llvmlite import ir
 
-from warpsight.emulator.codegen.access import check_window, remembered_degree
+from warpsight.emulator.codegen.access import check_window
 from warpsight.emulator.codegen.emitter import Emitter
 from warpsight.emulator.codegen.frame import Frame, HelperFrame, call_helper
+from warpsight.emulator.codegen.helpers import remembered_degree
 from warpsight.emulator.codegen.lanes import I1, I32, I64, PTR, Value, gather, scatter, splat, splat_constant, vector
 from warpsight.emulator.codegen.layout import SHARED_WINDOW, WARP, Fault, Slot
 from warpsight.emulator.codegen.recording import emit_event_byte
