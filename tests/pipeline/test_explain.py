@@ -302,12 +302,11 @@ def test_sums_of_every_view_of_machine_code_are_the_prediction_s(native: KernelT
 def test_rows_of_machine_code_are_its_listing_and_lines_those_of_the_ptx(native: KernelTrace) -> None:
     by = {view: warpsight.explain(native, "a100", by=view).rows for view in ("sass", "line")}
     words = [row.machine for row in by["sass"]]
-    # the slow path of the division is a function of its own
-    sections = list(dict.fromkeys(word.section for word in words if word))
-    assert len(sections) == 2
-    for section in sections:
-        addresses = [word.address for word in words if word and word.section == section]
-        assert addresses == [16 * k for k in range(len(addresses))]
+    # the slow path of the division is a function behind the kernel, in its section
+    assert len({word.section for word in words if word}) == 1
+    addresses = [word.address for word in words if word]
+    assert addresses == [16 * k for k in range(len(addresses))]
+    assert any(row.text.startswith("CALL.REL") for row in by["sass"])
     loads = [row for row in by["sass"] if row.text.startswith("LDG")]
     barriers = {row.machine.write_barrier for row in loads if row.machine}
     assert barriers <= {barrier for word in words if word for barrier in word.waits}
@@ -331,7 +330,6 @@ def test_text_of_machine_code_is_aligned_and_has_the_columns_of_its_listing(nati
     ]  # fmt: skip
     load = next(line for line in shown if "LDG" in line)
     assert load.split()[2].startswith("0x000") and any(word.startswith("W") for word in load.split())
-    assert f"{rows.rows[-1].machine and rows.rows[-1].machine.section}:" in [line.strip() for line in shown]
 
 
 def test_machine_code_of_a_trace_without_any_is_refused(kernels: dict[str, KernelTrace]) -> None:
