@@ -159,7 +159,7 @@ def steps() -> dict[str, float]:
             shutil.rmtree(Path(os.environ["WARPSIGHT_CACHE"]) / "listing")
 
         listed = _best(disassemble)
-    return {"nvJitLink": assembled, "nvdisasm": listed, "reading the listing": read,
+    return {"ptxas": assembled, "nvdisasm": listed, "reading the listing": read,
             "decoding": _best(lambda: code.function("large"))}  # fmt: skip
 
 

@@ -14,7 +14,7 @@ from warpsight.base.errors import CompileError, FormatError, LaunchFault, Unsupp
 
 Array = NDArray[np.generic]
 Same = Callable[[Array, Array], NDArray[np.bool_]]
-# nvJitLink assembles PTX ISA 3.1 and later; the instructions of older versions are the same in it.
+# ptxas assembles PTX ISA 3.1 and later; the instructions of older versions are the same in it.
 OLD_VERSION, OLDEST_VERSION = re.compile(r"\.version (?:[12]\.\d|3\.0)"), ".version 3.1"
 PASSED, FAILED, REFUSED = "passed", "failed", "refused"
 

@@ -25,7 +25,7 @@ from warpsight.kernels.launch import ArrayArgument, Dim3
 from warpsight.kernels.tensor_map import TensorShape
 
 WARP = 32
-_PTX_VERSION = 90  # the newest that the assembler here, nvJitLink 13.0, reads
+_PTX_VERSION = 90  # the newest that the assembler here, ptxas 13.0, reads
 _PARAMETER = re.compile(r"\.param\s+(?:\.align\s+\d+\s+)?\.[a-z]+(\d+)\s[^,\[)]*(?:\[(\d+)\])?")
 _NUMPY_NAMES = {"bool": "bool", "float16": "f2", "float32": "f4", "float64": "f8", "int8": "i1", "int16": "i2", "int32": "i4",
                 "int64": "i8", "uint8": "u1", "uint16": "u2", "uint32": "u4", "uint64": "u8"}  # fmt: skip
