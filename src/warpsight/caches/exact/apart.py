@@ -353,7 +353,7 @@ class _Window:
 
     def __init__(self, stopped: Callable[[], bool], first: int = 0, accesses: int = NEVER) -> None:
         self._stopped, self._first, self._accesses = stopped, first, accesses
-        self._memory: Memory | None = None
+        self._memory: Any = None
         self._before, self._middle = dict[str, Any](), dict[str, Any]()
         self._turns, self._seen = list[int](), list[Traffic]()
         self._begin = 0
