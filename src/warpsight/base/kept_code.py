@@ -1,5 +1,4 @@
-"""What Numba compiles: how it is typed and linked, and kept in the cache folder with a checksum, one entry for each function and
-signature.
+"""What Numba compiles: how it is linked, and kept in the cache folder with a checksum, one entry for each function and signature.
 
 Other modules load this one lazily: it imports Numba.
 """
@@ -11,14 +10,13 @@ import pickle
 import secrets
 import sys
 from collections.abc import Callable
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numba
 from llvmlite import binding
-from numba.core import bytecode, caching, ccallback, codegen, ir, serialize, sigutils, targetconfig, typeinfer
-from numba.core.types import functions
+from numba.core import bytecode, caching, ccallback, codegen, serialize, sigutils, typeinfer
 
 from warpsight._version import __version__
 from warpsight.base import diskcache
@@ -100,83 +98,12 @@ def _set_environment(generator: Any, name: str, environment: Any) -> None:
 _numbas_own_set_env = codegen.JITCPUCodegen.set_env
 
 
-# -- To analyse a function takes Numba most of the time, and it looks again for what it has found. These give the same answers.
-
-_base_function: Any = functions.BaseFunction
-_numbas_own_call_type = _base_function.get_call_type
-
-
-def _call_type(function: Any, context: Any, args: tuple[Any, ...], kws: dict[str, Any]) -> Any:
-    """The signature of a call, as Numba's own finds it, which tries for every `a + b` all that `+` may mean: here once for the same
-    types. What is made anew for the options of the caller, written in Python, has a key of its own, and is left to Numba.
-    """
-    known = function.__dict__.setdefault("_warpsight_known", {})
-    key = (context, args)
-    signature = None if kws else known.get(key)
-    if signature is None:
-        signature = _numbas_own_call_type(function, context, args, kws)
-        if not kws and function.get_impl_key(signature) is function.typing_key:
-            known[key] = signature
-    return signature
-
-
-def _equal_options(options: Any, other: Any) -> Any:
-    """Whether two sets of options are equal: mostly because the same ones are set."""
-    if not isinstance(other, targetconfig.TargetConfig):
-        return NotImplemented
-    same = options is other or (type(options) is type(other) and options._values == other._values)
-    return same or options.values() == other.values()
-
-
-def _hash_of_options(options: Any) -> int:
-    """As Numba's own, which is that of the options' names."""
-    kind: Any = type(options)
-    return _hash_of_names(kind)
-
-
-@cache
-def _hash_of_names(kind: Any) -> int:
-    return hash(tuple(sorted(kind.options)))
-
-
-def _all_options(options: Any) -> dict[str, Any]:
-    """The value of each option, set or not."""
-    given = options._values
-    return {name: given.get(name, option.default) for name, option in options.options.items()}
-
-
-def _variables(instruction: Any, part: Any) -> list[Any]:
-    """The variables in a part of an instruction. Most parts are variables, or have none."""
-    found: list[Any] = []
-    for value in part.values() if type(part) is dict else (part,):
-        kind = type(value)
-        if kind is ir.Var:
-            found.append(value)
-        elif kind in _WITHOUT_VARIABLES:
-            continue
-        elif isinstance(value, (dict, list, tuple)):
-            for item in value.values() if isinstance(value, dict) else value:
-                found += _variables(instruction, item)
-        elif isinstance(value, ir.Var):
-            found.append(value)
-        elif isinstance(value, ir.Inst):
-            found += value.list_vars()
-    return found
-
-
-_WITHOUT_VARIABLES = frozenset({ir.Loc, str, int, float, bool, type(None)})
-
-
 def prepare_numba() -> None:
-    """Before the first function is compiled: typing as above, libraries as above, and symbols that no other process has.
+    """Before the first function is compiled: libraries as above, and symbols that no other process has.
 
     Numba numbers the functions of a process from 1. Two functions of one name that two processes have kept could have one symbol,
     and a process that loads both would call the first for the second.
     """
-    _base_function.get_call_type = _call_type
-    targetconfig.TargetConfig.__eq__, targetconfig.TargetConfig.__hash__ = _equal_options, _hash_of_options
-    targetconfig.TargetConfig.values = _all_options
-    ir.Inst._rec_list_vars = _variables
     codegen.JITCPUCodegen._library_class = _Library
     codegen.JITCPUCodegen.set_env = _set_environment
     bytecode.FunctionIdentity._unique_ids = iter(partial(secrets.randbits, 64), -1)  # of the system, so after a fork too
