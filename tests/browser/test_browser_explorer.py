@@ -194,7 +194,7 @@ def test_field_that_an_error_is_about_is_marked_until_it_is_mended(page: Any, fo
             page.get_by_role("button", name="Simulate it cycle by cycle").wait_for()
             assert fields[wrong].get_attribute("aria-invalid") == "false"
         # a key says what it is to those who point at nothing, too
-        assert page.locator(".slider").filter(has_text="noc.bandwidth").get_by_text("between all SMs and the L2").is_visible()
+        page.locator(".slider").filter(has_text="noc.bandwidth").get_by_text("between all SMs and the L2").wait_for()
 
 
 def test_thumb_of_a_slider_goes_to_the_setting_next_to_a_typed_value(page: Any, folder: Path) -> None:

@@ -99,7 +99,7 @@ OTHER = {
     "core_clock": "2.8 GHz", "sm.max_shared_memory_per_block": "48 KiB", "sm.shared_memory_reserved": "1 KiB",
     "sm.max_threads_per_block": "512", "l1.sector": "32 B", "l2.sector": "64 B", "l1.line": "256 B", "l2.line": "256 B",
     "noc.queue": "256", "l1.warp_mshrs": "6", "sm.access_width": "64 B", "sm.atomic_lane": "2 cycles",
-    "dram.efficiency": "0.5", "l2.dirty_share": "0.5", "l2.far_latency": "150 cycles", "noc.store_time": "6 cycles",
+    "dram.efficiency": "0.5", "l2.dirty_share": "0.5", "l2.far_latency": "150 cycles", "l2.atomic_width": "16 B", "noc.store_time": "6 cycles",
     "dram.row": "2 KiB", "dram.activate": "12 cycles", "dram.precharge": "12 cycles", "dram.turnaround": "12 cycles",
     "dram.row_interval": "4 ns", "dispatch.grid": "900 cycles",
     "dispatch.block_interval": "0.7 ns", "dispatch.block": "400 cycles", "dispatch.warp": "5 cycles",

@@ -70,9 +70,9 @@ def test_extended_study_simulates_only_the_new_geometry(tmp_path: Path, monkeypa
     simulated: list[int] = []
     real = evaluate.miss_profile
 
-    def counted(trace: Any, gpu: Any, *others: Any) -> Any:
+    def counted(trace: Any, gpu: Any, *others: Any, **named: Any) -> Any:
         simulated.append(gpu.sm_count)
-        return real(trace, gpu, *others)
+        return real(trace, gpu, *others, **named)
 
     monkeypatch.setattr(evaluate, "miss_profile", counted)
     outcome = run(study("sm_count=7,14,28", "noc.bandwidth=500GB/s,1TB/s,2TB/s"), tmp_path)

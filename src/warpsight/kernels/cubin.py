@@ -188,7 +188,7 @@ def kernel_image(data: bytes, kernel: str, place: str = _PLACE) -> KernelImage:
         elf = Cubin(data, place)
         banks = elf.banks()
         if not kernel:
-            return KernelImage(0, 0, 0, banks)
+            return KernelImage(0, 0, 0, banks, renamed=elf.renamed)
         information = elf.named(f".nv.info.{kernel}")
         if information is None or elf.named(f".text.{kernel}") is None:
             raise FormatError(f"has no kernel {kernel}", place=place)
