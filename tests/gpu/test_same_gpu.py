@@ -99,8 +99,8 @@ def other(key: str) -> str:
     known, now = key_of(key), flatten(load_gpu(BASE)).get(key)
     special = {"sm.max_shared_memory_per_block": "4 KiB", "sm.max_threads_per_block": "512", "l1.sector": "32 B",
                "l2.sector": "32 B", "l1.line": "256 B", "l2.line": "256 B", "l1.size": "24 KiB",
-               "l2.size": "1536 KiB", "l1.ways": "3", "l2.ways": "4",
-               "l2.slices": "12", "l2.atomic_width": "16 B", "dram.channels": "12", "dram.banks": "8", "sm.fetch_width": "1"}  # fmt: skip
+               "l2.size": "1536 KiB", "l1.ways": "3", "l2.ways": "4", "l2.atomic_width": "16 B",
+               "l2.slices": "12", "dram.channels": "12", "dram.banks": "8", "sm.fetch_width": "1"}  # fmt: skip
     if key in special:
         return special[key]
     if known.kind == FLAG:
