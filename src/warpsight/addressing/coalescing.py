@@ -186,12 +186,14 @@ def transactions_of_sectors(
 
 
 @inlined
-def bytes_of_sector(distinct: int, sectors: int, lane_bytes: int) -> int:
-    """Bytes that an atomic changes in each of its `sectors`: `distinct` bytes, of lanes at different addresses, spread evenly.
+def bytes_of_sector(lanes_bytes: int, repeats: int, sectors: int, lane_bytes: int) -> int:
+    """Bytes that an atomic changes in each of its `sectors`, spread evenly: `lanes_bytes` of all lanes, of which `repeats` have the
+    address of another one.
 
-    Lanes are known where a basic block is entered, not those that a guard leaves, so `distinct` may be more than the sectors have.
-    An atomic with fewer lanes than its block is mostly of one, which the assembler chooses to add for all: `lane_bytes` then.
+    Lanes are known where a basic block is entered, not those that a guard leaves, so they may have more bytes than the sectors. An
+    atomic with fewer lanes than its block is mostly of one, which the assembler chooses to add for all: `lane_bytes` then.
     """
+    distinct = max(0, lanes_bytes - repeats * lane_bytes)
     if distinct > SECTOR_BYTES * sectors:
         return lane_bytes
     return quotient(distinct + sectors - 1, sectors)

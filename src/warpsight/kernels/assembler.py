@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import struct
+import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -45,6 +46,15 @@ def _program(name: str, what: str, package: str) -> Path:
     raise MissingLibraryError(f"{name}, {what}, is not installed", remedy=remedy)
 
 
+def _run(command: Sequence[str], path: str, what: str, given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    """Run a tool on what `path` names, within the budget of compiling. Raises CompileError if it cannot be started, LimitError."""
+    with compiling(path) as budget:
+        try:
+            return budget.run(command, given, what)
+        except OSError as error:
+            raise CompileError(f"{what} cannot be run: {error}", place=path) from None
+
+
 def assemble(ptx: str, path: str, architecture: Architecture, options: Sequence[str] = ()) -> bytes:
     """The cubin of `ptx` for `architecture`; `path` names it in messages. `options` are ptxas's own, as `-maxrregcount=32`.
 
@@ -55,11 +65,7 @@ def assemble(ptx: str, path: str, architecture: Architecture, options: Sequence[
         given, made = folder / "code.ptx", folder / "code.cubin"
         given.write_text(ptx, encoding="utf-8")
         command = [str(program), f"-arch={architecture.real}", "-lineinfo", *options, "-o", str(made), str(given)]
-        with compiling(path) as budget:
-            try:
-                process = budget.run(command, b"", f"the assembler ({_ASSEMBLER})")
-            except OSError as error:
-                raise CompileError(f"the assembler ({_ASSEMBLER}) cannot be run: {error}", place=path) from None
+        process = _run(command, path, f"the assembler ({_ASSEMBLER})")
         if process.returncode == 0:
             return made.read_bytes()
     said = (process.stderr + process.stdout).decode(errors="replace").replace(str(given), path).strip()
@@ -87,11 +93,7 @@ def link(images: Sequence[tuple[int, bytes]], path: str, architecture: Architect
     command = [sys.executable, "-I", "-S", nvjitlink_process.__file__, str(library), path, f"-arch={architecture.real}"]
     inputs = [(_KINDS[kind], image.rstrip(b"\0") if kind == 1 else image) for kind, image in images]
     given = b"".join(struct.pack("<2q", kind, len(image)) + image for kind, image in inputs)
-    with compiling(path) as budget:
-        try:
-            process = budget.run(command, given, "the linker (nvJitLink)")
-        except OSError as error:
-            raise CompileError(f"the linker (nvJitLink) cannot be run: {error}", place=path) from None
+    process = _run(command, path, "the linker (nvJitLink)", given)
     if process.returncode == 0:
         return process.stdout
     failure = "crashes on it"
@@ -205,12 +207,7 @@ def disassemble(cubin: bytes, path: str, *, source_lines: bool = False, function
     with TemporaryFolder() as folder:
         file = folder / "code.cubin"
         file.write_bytes(cubin)
-        command = [str(program), *options, str(file)]
-        with compiling(path) as budget:
-            try:
-                process = budget.run(command, b"", f"the disassembler ({_DISASSEMBLER})")
-            except OSError as error:
-                raise CompileError(f"the disassembler ({_DISASSEMBLER}) cannot be run: {error}", place=path) from None
+        process = _run([str(program), *options, str(file)], path, f"the disassembler ({_DISASSEMBLER})")
     if process.returncode != 0:
         words = process.stderr.decode(errors="replace").replace(str(file), path).strip().splitlines()
         raise CompileError(f"the disassembler ({_DISASSEMBLER}) refuses it: {words[-1] if words else 'it crashes'}", place=path)

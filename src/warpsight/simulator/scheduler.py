@@ -115,8 +115,7 @@ def _to_load_store_unit(state: State, sm: Sm, warp: Warp, instruction: Instructi
     lanes_bytes = warp.live_lanes * instruction.access_bytes
     access.whole = lanes_bytes >= 32 * access.sectors
     access.repeats = max(0, access.repeats - 1) if instruction.access == codes.IS_ATOMIC else 0
-    distinct = max(0, lanes_bytes - access.repeats * instruction.access_bytes)
-    access.changed = bytes_of_sector(distinct, max(1, access.sectors), instruction.access_bytes)
+    access.changed = bytes_of_sector(lanes_bytes, access.repeats, max(1, access.sectors), instruction.access_bytes)
     queue = sm.async_queue if instruction.copies else sm.access_queue
     queue.count += 1
     if queue.count == 1 and (sm.in_hand < 0 or sm.copying):

@@ -58,8 +58,9 @@ def _atomic(state: State, sm: int, count: int, lanes_bytes: int, repeats: int, p
     Bulk copies add to whole sectors.
     """
     code, lsu, per_line = state.code[pc], state.sms[sm].lsu, state.machine.l2.line_sectors
-    distinct = max(0, lanes_bytes - repeats * code.access_bytes)
-    changed = bytes_of_sector(distinct, count, code.access_bytes) if code.sector_bytes == 1 else SECTOR_BYTES
+    changed = SECTOR_BYTES
+    if code.sector_bytes == 1:
+        changed = bytes_of_sector(lanes_bytes, repeats, count, code.access_bytes)
     for k in range(count):
         sector = state.current[k]
         line = quotient(sector, per_line)
