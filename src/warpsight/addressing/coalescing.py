@@ -186,6 +186,12 @@ def transactions_of_sectors(
 
 
 @inlined
+def bank_of(line: int, banks: int) -> int:
+    """The bank of an L1's tags in which `line` is looked up, as a bit; `banks` is a power of two."""
+    return 1 << (line & (banks - 1))
+
+
+@inlined
 def bytes_of_sector(lanes_bytes: int, repeats: int, sectors: int, lane_bytes: int) -> int:
     """Bytes that an atomic changes in each of its `sectors`, spread evenly: `lanes_bytes` of all lanes, of which `repeats` have the
     address of another one.

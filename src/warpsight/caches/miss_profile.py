@@ -27,6 +27,7 @@ class MissProfile:
     Requests, each for one line of the L1:
 
     - `l1_reads` = `l1_hits` + `l1_misses` + `l1_merges` (the line is already on its way). `l1_writes` all go on to the L2.
+    - `tag_cycles`: cycles in which the L1 looks up the lines of `l1_reads`, up to `l1.tag_lookups` of one load in each.
     - `l2_reads` = `l2_read_hits` + `l2_read_misses` + `l2_read_merges`. `l2_writes` = `l2_write_hits` + `l2_write_misses`.
     - `l2_far_hits`: those of the `l2_read_hits` that are in the other partition. `l2_joins`: those of the `l2_reads` that a slice
       answers together with an earlier one (`l2.merged_reads`).
@@ -69,6 +70,7 @@ class MissProfile:
     l1_misses: Counts
     l1_merges: Counts
     l1_writes: Counts
+    tag_cycles: Counts
     l2_reads: Counts
     l2_read_hits: Counts
     l2_far_hits: Counts

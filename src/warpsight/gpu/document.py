@@ -243,6 +243,11 @@ def check_geometry(values: dict[str, Value], problems: Problems) -> None:
             low = 1 << (number.bit_length() - 1)
             problems.add(f"{name} is {_size(number)}, not a power of two", place=values[name].place,
                          remedy=f"nearest: {_size(low)}, {_size(2 * low)}")
+    lookups = _number(values, "l1.tag_lookups")
+    if lookups & (lookups - 1):
+        low = 1 << (lookups.bit_length() - 1)
+        problems.add(f"l1.tag_lookups is {lookups}, not a power of two", place=values["l1.tag_lookups"].place,
+                     remedy=f"nearest: {low}, {2 * low}")
     if len(problems) > before:
         return
     for level in ("l1", "l2"):

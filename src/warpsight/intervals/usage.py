@@ -237,25 +237,27 @@ def l1_cycles(trace: KernelTrace, misses: MissProfile, gpu: GpuSpec) -> Floats:
 def l1_stages(trace: KernelTrace, misses: MissProfile, gpu: GpuSpec) -> tuple[Floats, Floats]:
     """Cycles of the tags and of the data path of the load-store unit, each float64 [instructions] as `l1_cycles`.
 
-    A request or a pass takes a cycle, a pass in another block's shared memory as long as `sm.cluster_width` says, and each further
-    lane of an atomic on shared memory at the same address `sm.atomic_lane`. Of machine code, an instruction takes at least
-    `sm.access_interval`, and data as long as `sm.access_width` says; a request then moves what the requests of its pc touch on
-    average.
+    The tags take `MissProfile.tag_cycles` for loads, and a cycle for each request of a store or an atomic. A pass takes a cycle, a
+    pass in another block's shared memory as long as `sm.cluster_width` says, and each further lane of an atomic on shared memory at
+    the same address `sm.atomic_lane`. Of machine code, an instruction takes at least `sm.access_interval`, and data as long as
+    `sm.access_width` says; a request then moves what the requests of its pc touch on average.
 
     A copy to shared memory has the tags for its requests, and the data path when its data come, 128 B a cycle; any other access of
     global memory has both at a time.
     """
-    lines = np.where(bulk_copies(trace.instructions), 0, requests(trace.instructions, misses))
+    bulk, atomic = bulk_copies(trace.instructions), atomics(trace.instructions)
+    lines = np.where(bulk, 0, requests(trace.instructions, misses))
+    looked_up = np.where(bulk, 0, misses.tag_cycles + misses.l1_writes + np.where(atomic, misses.l2_reads, 0))
     repeats = misses.shared_repeats * float(gpu.sm.atomic_lane_cycles)
     own = pass_cycles(gpu) if trace.header.level == "sass" else 1
     remote = max(own, remote_pass_cycles(gpu))
     passes = misses.shared_passes * np.array([remote if trace.is_remote(i) else own for i in trace.instructions], dtype=np.int64)
     if trace.header.level != "sass":
-        tags, least = lines.astype(np.float64), np.zeros(len(lines))
+        tags, least = looked_up.astype(np.float64), np.zeros(len(lines))
     else:
         width = gpu.sm.access_width_bytes or gpu.l1.line_bytes
         moved = np.maximum(touched_bytes(misses.sectors, lines, gpu.l1) / width, 1.0)
-        tags = np.asarray(lines * moved, dtype=np.float64)
+        tags = np.asarray(looked_up * moved, dtype=np.float64)
         interval = float(gpu.sm.access_interval_cycles)
         least = np.asarray(np.maximum(misses.executions, misses.shared_executions) * interval, dtype=np.float64)
     both = np.maximum(tags + passes + repeats, least)

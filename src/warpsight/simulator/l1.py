@@ -13,7 +13,7 @@ from warpsight.addressing.mapping import set_index
 from warpsight.base.compiled import compiled, inlined
 from warpsight.simulator import codes
 from warpsight.simulator.bulk import answered
-from warpsight.simulator.lsu import accesses_done, handle_of, load_of, request_done
+from warpsight.simulator.lsu import accesses_done, handle_of, has_room_at_tags, load_of, request_done
 from warpsight.simulator.noc import sm_has_room
 from warpsight.simulator.scheduler import blocked_by_mshr, blocked_by_room
 from warpsight.simulator.state import Reply, Request, Sm, State
@@ -193,9 +193,9 @@ def _atomic(state: State, sm: Sm, request: Request, now: int) -> int:
     return codes.NOT_BLOCKED
 
 
-@compiled
-def look_up(state: State, sm: Sm, now: int) -> None:
-    """The oldest request in the pipeline reaches the tags."""
+@inlined
+def _look_up_one(state: State, sm: Sm, now: int) -> bool:
+    """Look the oldest request in the pipeline up, unless it is blocked. Returns whether the next one is at the tags with it."""
     request = sm.pipeline_requests[sm.pipeline.head]
     access = state.code[request.pc].access
     if access == codes.IS_LOAD:
@@ -209,12 +209,20 @@ def look_up(state: State, sm: Sm, now: int) -> None:
         sm.blocked, sm.blocked_since = why, now
     if why != codes.NOT_BLOCKED:
         state.next_l1[sm.number] = codes.NEVER  # until a fill, or the port, makes room
-        return
-    if sm.in_hand >= 0 and sm.pipeline.count == sm.pipeline.room:
+        return False
+    if sm.in_hand >= 0 and not has_room_at_tags(state, sm):
         state.next_lsu[sm.number] = min(state.next_lsu[sm.number], max(now, sm.tags_free))
     remove_oldest(sm.pipeline)
-    following = max(now + 1, sm.pipeline_requests[sm.pipeline.head].time) if sm.pipeline.count > 0 else codes.NEVER
-    state.next_l1[sm.number] = following
+    following = sm.pipeline_requests[sm.pipeline.head]
+    state.next_l1[sm.number] = max(now + 1, following.time) if sm.pipeline.count > 0 else codes.NEVER
+    return sm.pipeline.count > 0 and following.together
+
+
+@compiled
+def look_up(state: State, sm: Sm, now: int) -> None:
+    """The oldest requests in the pipeline reach the tags: of a load one for each bank of tags, else one."""
+    while _look_up_one(state, sm, now):
+        pass
 
 
 # -- Replies.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from warpsight.addressing.coalescing import LINE_128, is_divergent, merge_lines
+from warpsight.addressing.coalescing import LINE_128, bank_of, is_divergent, merge_lines
 from warpsight.addressing.integers import quotient, set_bits
 from warpsight.base.compiled import compiled, inlined
 from warpsight.simulator import codes
@@ -122,7 +122,7 @@ def _to_hand(state: State, sm: Sm, access: Access, now: int) -> None:
         load.passes += quotient(count + _SECTORS_A_PASS - 1, _SECTORS_A_PASS) if instruction.copies else 0
     sm.load = access.load
     sm.in_hand, sm.pc, sm.whole, sm.repeats, sm.changed, sm.done = slot, pc, access.whole, access.repeats, access.changed, 0
-    sm.copying = instruction.copies
+    sm.copying, sm.lookups = instruction.copies, 0
     sm.since, sm.room_before = now, blocked_by_room(sm, now)
 
 
@@ -156,21 +156,39 @@ def _take(state: State, sm: Sm, now: int) -> None:
 
 
 @inlined
+def has_room_at_tags(state: State, sm: Sm) -> bool:
+    """Whether the pipeline of the L1 takes what is looked up together."""
+    return bool(sm.pipeline.count + state.machine.tag_banks <= sm.pipeline.room)
+
+
+@inlined
+def _bank(state: State, sm: Sm) -> int:
+    """The bank of the tags for the next request of the instruction in hand. Stores and atomics send one request a cycle."""
+    banks = state.machine.tag_banks if state.code[sm.pc].access == codes.IS_LOAD else 1
+    return bank_of(sm.lines[sm.done], banks)
+
+
+@inlined
 def _send(state: State, sm: Sm, now: int) -> None:
-    """Send one request of the instruction in hand to the tags of the L1."""
-    request, done = sm.pipeline_requests[end_of(sm.pipeline)], sm.done
+    """Send one request of the instruction in hand to the tags of the L1, to a bank that is not busy in this cycle."""
+    request, done, access = sm.pipeline_requests[end_of(sm.pipeline)], sm.done, state.code[sm.pc].access
+    request.together = sm.busy_banks != 0
+    if not request.together:
+        sm.lookups += 1
+        state.counters[sm.pc].tag_cycles += 1 if access == codes.IS_LOAD else 0
+    sm.busy_banks |= _bank(state, sm)
     request.line, request.mask = sm.lines[done], sm.lines[state.machine.most_requests + done]
     request.slot, request.pc, request.load = sm.in_hand, sm.pc, sm.load
     request.whole, request.repeats, request.changed = sm.whole, sm.repeats, sm.changed
     request.time = now + state.machine.pipeline_cycles
-    request.born, request.room_before = sm.since + done + state.machine.pipeline_cycles, sm.room_before
+    request.born, request.room_before = sm.since + sm.lookups - 1 + state.machine.pipeline_cycles, sm.room_before
     if sm.pipeline.count == 0:
         state.next_l1[sm.number] = request.time
     sm.pipeline.count += 1
     sm.repeats = 0  # of an atomic they are those of its first sector
     sm.done = done + 1
     at_once = state.machine.sectors_a_cycle
-    sm.tags_free = now + quotient(set_bits(request.mask) + at_once - 1, at_once)
+    sm.tags_free = max(sm.tags_free, now + quotient(set_bits(request.mask) + at_once - 1, at_once))
     if sm.done == sm.requests:
         warp = sm.warps[sm.in_hand]
         sm.in_hand = -1
@@ -180,10 +198,10 @@ def _send(state: State, sm: Sm, now: int) -> None:
 
 
 @inlined
-def _next(sm: Sm, now: int) -> int:
+def _next(state: State, sm: Sm, now: int) -> int:
     """When the unit can do more."""
     time = codes.NEVER  # until the L1 removes a request
-    if sm.in_hand >= 0 and sm.pipeline.count < sm.pipeline.room:
+    if sm.in_hand >= 0 and has_room_at_tags(state, sm):
         time = sm.tags_free
     if sm.access_queue.count > 0 and (sm.in_hand < 0 or sm.copying):
         time = min(time, max(sm.accesses[sm.access_queue.head].time, sm.unit_free))
@@ -194,12 +212,14 @@ def _next(sm: Sm, now: int) -> int:
 
 @compiled
 def work_on_accesses(state: State, sm: Sm, now: int) -> None:
-    """One cycle of the load-store unit: take an instruction, and send one request into the L1.
+    """One cycle of the load-store unit: take an instruction, and send one request into the L1, of a load one to each bank of tags.
 
     An access to global memory has the data path as long as it sends requests. A copy has it when its data come (`request_done`).
     """
     if sm.in_hand < 0 or sm.copying:
         _take(state, sm, now)
-    if sm.in_hand >= 0 and sm.tags_free <= now and sm.pipeline.count < sm.pipeline.room:
-        _send(state, sm, now)
-    state.next_lsu[sm.number] = _next(sm, now)
+    if sm.tags_free <= now and has_room_at_tags(state, sm):
+        sm.busy_banks = 0
+        while sm.in_hand >= 0 and not sm.busy_banks & _bank(state, sm):
+            _send(state, sm, now)
+    state.next_lsu[sm.number] = _next(state, sm, now)

@@ -30,6 +30,7 @@ class Machine(Record):
     sectors_a_cycle: int  # of a request
     write_back_cycles: int
     pipeline_cycles: int
+    tag_banks: int  # of the L1, in each of which it looks up a line in a cycle; a power of two
     most_requests: int  # of an access
     shared_cycles: int
     cluster_cycles: int  # the same in shared memory of another block

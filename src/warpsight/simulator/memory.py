@@ -139,7 +139,8 @@ def queues_of(gpu: GpuSpec, machine: Numbers) -> dict[str, dict[str, int]]:
         "sm": {
             # what several of the largest copies need
             "copy_queue": _COPIES_SENT * machine["most_requests"] if machine["copies"] > 1 else 1,
-            "access_queue": gpu.sm.access_queue, "async_queue": gpu.sm.access_queue, "pipeline": machine["pipeline_cycles"] + 1,
+            "access_queue": gpu.sm.access_queue, "async_queue": gpu.sm.access_queue,
+            "pipeline": (machine["pipeline_cycles"] + 1) * machine["tag_banks"],
             # what comes from the other partition of the L2 leaves room for what passes it on the way
             "arrival_queue": gpu.noc.buffer + machine["far_cycles"],
             # a line that lies in several lines of the L2 is sent as a whole
@@ -184,7 +185,7 @@ def _latencies(gpu: GpuSpec) -> Numbers:
         remedy = f"give l2.latency of at least {fixed} cycles, or a shorter l1.latency or more noc.bandwidth"
         raise SpecError(what, place=f"{gpu.name}: l2.latency", remedy=remedy)
     return {
-        "address_cycles": address, "write_back_cycles": write_back, "pipeline_cycles": pipeline,
+        "address_cycles": address, "write_back_cycles": write_back, "pipeline_cycles": pipeline, "tag_banks": gpu.l1.tag_lookups,
         "shared_cycles": max(1, shared_latency(gpu, remote=False) - address),
         "cluster_cycles": max(1, shared_latency(gpu, remote=True) - address),
         "flit_bytes": flit_bytes, "flit_ticks": flit,

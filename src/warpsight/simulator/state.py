@@ -174,6 +174,7 @@ class Request(Record):
     repeats: int
     changed: int
     time: int  # when it is at the tags
+    together: bool  # with the request before it
     born: int  # when it would have been there without a queue
     room_before: int  # cycles that the L1 had been blocked for lack of room by then
 
@@ -240,6 +241,8 @@ class Sm(Record):
     changed: int
     requests: int
     done: int
+    lookups: int  # cycles in which requests were sent
+    busy_banks: int  # of the tags in this cycle
     since: int
     room_before: int
     tags_free: int  # when the next request can be sent to the tags

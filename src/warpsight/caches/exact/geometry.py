@@ -118,7 +118,7 @@ def machine_of(gpu: GpuSpec, blocks: int, warps_per_block: int, blocks_per_sm: i
     machine["sm_count"], machine["blocks"] = gpu.sm_count, blocks
     machine["blocks_per_sm"], machine["warps_per_block"] = blocks_per_sm, warps_per_block
     machine["warp_slots"] = blocks_per_sm * warps_per_block
-    machine["access_queue"] = gpu.sm.access_queue
+    machine["access_queue"], machine["tag_banks"] = gpu.sm.access_queue, l1.tag_lookups
     if interleaving == "clocked":
         machine["schedulers"], machine["policy"] = gpu.sm.schedulers, POLICIES[gpu.sm.policy]
         _set_times(machine, gpu)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from warpsight.addressing.coalescing import LINE_128, SECTOR_BYTES, bytes_of_sector, is_divergent, merge_lines
+from warpsight.addressing.coalescing import LINE_128, SECTOR_BYTES, bank_of, bytes_of_sector, is_divergent, merge_lines
 from warpsight.addressing.integers import quotient
 from warpsight.base.compiled import compiled, inlined
 from warpsight.caches.exact.l1 import ask_for_bucket, l1_read, l1_write
@@ -31,12 +31,18 @@ def _load(state: State, sm: int, pc: int, now: int) -> bool:
     patience = now + machine.patience
     k, last = lsu.done, lsu.requests
     while k < last:
-        passed = l1_read(state, sm, state.requests[lines + k], state.requests[masks + k], pc, now, patience)
+        line = state.requests[lines + k]
+        passed = l1_read(state, sm, line, state.requests[masks + k], pc, now, patience)
         if passed < 0:
             now = ~passed
             break
-        now = passed + machine.request_ticks
+        now = passed
         k += 1
+        lsu.busy_banks |= bank_of(line, machine.tag_banks)
+        if k == last or lsu.busy_banks & bank_of(state.requests[lines + k], machine.tag_banks):
+            lsu.busy_banks = 0
+            state.counters[pc].tag_cycles += 1
+            now += machine.request_ticks
     lsu.free_at, lsu.done = now, k
     return k == last
 

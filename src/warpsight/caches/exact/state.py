@@ -61,6 +61,7 @@ class Machine(Constants):
     access_queue: int  # issued accesses that can wait for the load-store unit of an SM
     request_ticks: int  # per line request of the load-store unit
     most_requests: int  # of an access
+    tag_banks: int  # of the L1, in each of which it looks up a line in a cycle; a power of two
     patience: int  # how far one access may run ahead before the other SMs take their turns
     l1: Cache
     l1_mshrs: int
@@ -143,6 +144,7 @@ class RequestCounters(Record):
     l1_misses: int
     l1_merges: int
     l1_writes: int
+    tag_cycles: int
     l2_reads: int
     l2_read_hits: int
     l2_far_hits: int  # of these
@@ -257,6 +259,7 @@ class LoadStoreUnit(Record):
     pc: int
     done: int  # requests that have passed
     requests: int
+    busy_banks: int  # of the tags in this cycle
     back: int  # when the data of all requests that have passed is there
     level: int  # the slowest level that served one
     waited: int  # the longest wait of a merged request
