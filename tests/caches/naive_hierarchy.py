@@ -134,7 +134,13 @@ class Hierarchy:
                 self.send(sm, pc, {sector}, True)
             return
         per_line, cache = self.gpu.l1.line_bytes // 32, self.l1[sm]
+        together: list[int] = []  # lines looked up in this cycle
         for line in dict.fromkeys(sector // per_line for sector in sectors):
+            if kind == "load":
+                if not together or any((line - other) % self.gpu.l1.tag_lookups == 0 for other in together):
+                    self.add("tag_cycles", pc)
+                    together = []
+                together.append(line)
             part = {s for s in sectors if s // per_line == line}
             entry = cache.take(line)
             if kind == "store":

@@ -61,10 +61,10 @@ def traces(draw: Any) -> tuple[KernelTrace, int]:
 CACHES = st.sampled_from(
     [
         ({}, {}),
-        ({"index": "xor"}, {"index": "xor", "size_bytes": 4096}),
+        ({"index": "xor", "tag_lookups": 2}, {"index": "xor", "size_bytes": 4096}),
         ({"sector_bytes": 32}, {"sector_bytes": 64, "atomic_width_bytes": 13}),
         ({"sector_bytes": 32}, {"sector_bytes": 32, "partial_writes": "mask", "dirty_share": 0.5}),
-        ({"sector_bytes": 32}, {"sector_bytes": 32, "partial_writes": "mask"}),
+        ({"sector_bytes": 32, "tag_lookups": 4}, {"sector_bytes": 32, "partial_writes": "mask"}),
         ({}, {"sector_bytes": 64, "partial_writes": "mask", "ways": 4, "dirty_share": 0.5}),
         ({"line_bytes": 64, "sector_bytes": 32, "ways": 4}, {}),
         ({}, {"line_bytes": 64, "sector_bytes": 64, "ways": 1}),

@@ -70,6 +70,13 @@ def test_warp_alone_waits_for_the_pipe_that_another_class_occupies(classes: tupl
     assert float(cycles_alone(launched, walked, np.full(3, 4.0), np.zeros(3), machine(fp32))[0][0]) == cycles
 
 
+@pytest.mark.parametrize("level", ["ptx", "sass"])
+def test_load_takes_the_cycles_in_which_its_lines_are_looked_up(level: str) -> None:
+    launched = trace((load(0, (0,)), load(1, (1,))), [0, 2], [[(0, 10)]], [0])
+    counts = misses(2, executions={0: 10, 1: 10}, l1_reads={0: 80, 1: 80}, tag_cycles={0: 20, 1: 80}, sectors={0: 80, 1: 80})
+    assert l1_cycles(replace(launched, header=replace(launched.header, level=level)), counts, machine()).tolist() == [20, 80]
+
+
 @pytest.mark.parametrize(
     ("sm", "whole", "word", "passes", "lanes"),
     [
