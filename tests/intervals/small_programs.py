@@ -71,7 +71,7 @@ def trace(
 
 
 def misses(instructions: int, **counts: dict[int, int]) -> MissProfile:
-    """A miss profile that is 0 but for `counts`: count name to pc to value. The L1 looks up a line a cycle, if they say nothing else."""
+    """A miss profile that is 0 but for `counts`: count name to pc to value. A line takes a cycle unless they say else."""
     counts = {"tag_cycles": counts.get("l1_reads", {}), **counts}
     arrays = {name: np.zeros(instructions, dtype=np.int64) for name in COUNTS}
     for name, values in counts.items():

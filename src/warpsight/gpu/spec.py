@@ -146,14 +146,11 @@ class L1Spec(CacheSpec):
     miss_queue: Annotated[int, count(
         "packets that wait in the L1 for the network, in the simulator", SIMULATOR, reason=_LIKE_SIMULATORS)] = 16
     allocation: Annotated[str, word(
-        "when a miss takes a line of its set: at once, or with its data (a streaming L1)", CACHES,
-        "on-miss", "on-fill")] = "on-miss"
+        "when a miss takes a line of its set: at once, or with its data (streaming)", CACHES, "on-miss", "on-fill")] = "on-miss"
     tag_lookups: Annotated[int, count(
-        "lines of a load, a power of two, whose tags the L1 looks up in a cycle if their numbers differ in the lowest bits",
-        CACHES, most=32, reason="default: one line a cycle")] = 1
+        "lines of a load (2^n) looked up in a cycle if their lowest bits differ", CACHES, most=32, reason="default: one")] = 1
     carve_out: Annotated[bool, flag(
-        "whether shared memory that a launch does not need becomes L1, in the carve-out steps of the compute capability",
-        CACHES)] = False
+        "whether shared memory that a launch does not need becomes L1, in the steps of the compute capability", CACHES)] = False
 
 
 @dataclass(frozen=True)

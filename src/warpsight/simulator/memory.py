@@ -140,9 +140,8 @@ def queues_of(gpu: GpuSpec, machine: Numbers) -> dict[str, dict[str, int]]:
             # what several of the largest copies need
             "copy_queue": _COPIES_SENT * machine["most_requests"] if machine["copies"] > 1 else 1,
             "access_queue": gpu.sm.access_queue, "async_queue": gpu.sm.access_queue,
-            "pipeline": (machine["pipeline_cycles"] + 1) * machine["tag_banks"],
             # what comes from the other partition of the L2 leaves room for what passes it on the way
-            "arrival_queue": gpu.noc.buffer + machine["far_cycles"],
+            "pipeline": (machine["pipeline_cycles"] + 1) * machine["tag_banks"], "arrival_queue": gpu.noc.buffer + machine["far_cycles"],
             # a line that lies in several lines of the L2 is sent as a whole
             "miss_queue": max(1, gpu.l1.miss_queue, gpu.l1.line_bytes // gpu.l2.line_bytes),
         },
