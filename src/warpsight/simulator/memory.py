@@ -137,11 +137,11 @@ def queues_of(gpu: GpuSpec, machine: Numbers) -> dict[str, dict[str, int]]:
     """How many elements each queue (`structures.Queue`) of an SM, of a slice and of a channel has room for."""
     return {
         "sm": {
-            # what several of the largest copies need
-            "copy_queue": _COPIES_SENT * machine["most_requests"] if machine["copies"] > 1 else 1,
+            "copy_queue": _COPIES_SENT * machine["most_requests"] if machine["copies"] > 1 else 1,  # several of the largest copies
             "access_queue": gpu.sm.access_queue, "async_queue": gpu.sm.access_queue,
+            "pipeline": (machine["pipeline_cycles"] + 1) * machine["tag_banks"],
             # what comes from the other partition of the L2 leaves room for what passes it on the way
-            "pipeline": (machine["pipeline_cycles"] + 1) * machine["tag_banks"], "arrival_queue": gpu.noc.buffer + machine["far_cycles"],
+            "arrival_queue": gpu.noc.buffer + machine["far_cycles"],
             # a line that lies in several lines of the L2 is sent as a whole
             "miss_queue": max(1, gpu.l1.miss_queue, gpu.l1.line_bytes // gpu.l2.line_bytes),
         },
