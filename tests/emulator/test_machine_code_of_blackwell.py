@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from pathlib import Path
 
 import numpy as np
@@ -56,6 +57,62 @@ def test_sums_and_comparisons_of_register_pairs_are_those_of_64_bits(gpu: str, t
     expected = (x < before[8:40]) + 2 * (y < b[8:40]) + 4 * (x == y.view(np.int64)) + 8 * (x > 5) + 16 * (y <= 5)
     assert (results == expected).all()
     assert (a[32:] == k - x + y.view(np.int64)).all()
+
+
+HEAD = """\
+.version 8.7
+.target sm_{target}
+.address_size 64
+.visible .entry k(.param .u64 in)
+{{
+ .reg .b64 %q<8>; .reg .b32 %r<4>;
+ ld.param.u64 %q0, [in]; mov.u32 %r0, %tid.x; mul.wide.u32 %q1, %r0, {size}; add.s64 %q0, %q0, %q1;
+"""
+LIMITS = """\
+ ld.global.b64 %q2, [%q0]; ld.global.b64 %q3, [%q0+256];
+ min.u64 %q4, %q2, %q3; max.u64 %q5, %q2, %q3; min.s64 %q6, %q2, %q3; max.s64 %q7, %q2, %q3;
+ st.global.b64 [%q0+512], %q4; st.global.b64 [%q0+768], %q5; st.global.b64 [%q0+1024], %q6; st.global.b64 [%q0+1280], %q7;
+ ret;
+}
+"""
+SUMS = """\
+ ld.global.u32 %r1, [%q0]; neg.s32 %r2, %r1; add.s32 %r3, %r1, 0x1234567; st.global.u32 [%q0], %r2; st.global.u32 [%q0+128], %r3;
+ ret;
+}
+"""
+
+
+@pytest.mark.parametrize("gpu", GPUS)
+def test_least_and_greatest_of_register_pairs_are_those_of_64_bits(gpu: str, tmp_path: Path) -> None:
+    (tmp_path / "k.ptx").write_text(HEAD.format(target="100" if gpu == "b200" else "120", size=8) + LIMITS)
+    pairs = np.zeros((6, 32), np.uint64)
+    pairs[:2] = np.random.default_rng(2).integers(0, 1 << 64, (2, 32), np.uint64)
+    pairs[0, 0], pairs[1, 1] = 1 << 63, (1 << 64) - 1  # the least and -1 where they have a sign
+    x, y = pairs[:2].copy()
+    trace = warpsight.trace(tmp_path / "k.ptx", "k", grid=1, block=32, args=[pairs], gpu=gpu, level="sass")
+    if gpu == "rtx5090":  # which has them, and B200 not
+        assert {"IMNMX.U64", "IMNMX.S64"} <= {instruction.opcode for instruction in trace.instructions}
+    signed = pairs.view(np.int64)
+    assert (pairs[2] == np.minimum(x, y)).all() and (pairs[3] == np.maximum(x, y)).all()
+    assert (signed[4] == np.minimum(*signed[:2])).all() and (signed[5] == np.maximum(*signed[:2])).all()
+
+
+def test_sum_of_two_words_as_later_assemblers_have_it_for_compute_capability_12(tmp_path: Path) -> None:
+    """ptxas 13.4 makes `IADD R7, -R0, RZ` and `IADD R5, R0, 0x1234567` and 13.0 IADD3, with registers at the same places."""
+    code = bytearray(assemble(HEAD.format(target="120", size=4) + SUMS, "sums.ptx", parse_architecture("120")))
+    for at in range(0, len(code) - 15, 8):
+        low, high = struct.unpack_from("<QQ", code, at)
+        changed = {0x7210: 0x7235, 0x7810: 0x7835}.get(low & 0xFFFF)
+        if changed and (low >> 32 == 0xFF or low >> 32 == 0x1234567):
+            negative = high & 1 << 8  # of the first operand
+            struct.pack_into("<QQ", code, at, low - (low & 0xFFFF) + changed, high >> 41 << 41 | 0x78E0000 | negative)
+    (tmp_path / "sums.cubin").write_bytes(code)
+    words = np.zeros((2, 32), np.uint32)
+    words[0] = np.random.default_rng(2).integers(0, 1 << 32, 32, np.uint32)
+    before = words[0].copy()
+    trace = warpsight.trace(tmp_path / "sums.cubin", "k", grid=1, block=32, args=[words], gpu="rtx5090", level="sass")
+    assert [row.opcode for row in trace.instructions].count("IADD") == 2
+    assert (words == [-before, before + np.uint32(0x1234567)]).all()
 
 
 PAIRS = """\

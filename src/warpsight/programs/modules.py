@@ -17,7 +17,7 @@ from warpsight.emulator.run.memory import ModuleData
 from warpsight.emulator.sass.system import reads_workspace
 from warpsight.isa.ptx.program import Function
 from warpsight.kernels.assembler import cubin_of, link
-from warpsight.kernels.cubin import kernel_image
+from warpsight.kernels.cubin import host_code, kernel_image
 from warpsight.kernels.fatbin import image_entries
 from warpsight.kernels.launch import Dim3, KernelSource, Launch
 from warpsight.kernels.machine_code import variant_of
@@ -123,6 +123,13 @@ class Kernel:
             rows.append((end, parameter.size))
             end += parameter.size
         return rows
+
+    @property
+    def maker(self) -> bytes:
+        """Code for the host that makes the last parameter, where programs do not give it; else nothing. Raises UnsupportedError."""
+        if self.architecture is None or not self.function.made_bytes:
+            return b""
+        return host_code(cubin_of(self.source, self.architecture), self.function.name, self.source.path)
 
     def bank(self, parameters: bytes, prepared: PreparedKernel) -> bytes:
         """The parameters as its code finds them: in machine code they stand in constant bank 0, behind the launch's own words."""

@@ -281,7 +281,7 @@ class Session:
             if number is None:
                 return Status.INVALID_DEVICE_FUNCTION, b""
             kernel = self._modules.kernels[number]
-            registers = kernel.registers
+            registers, maker = kernel.registers, kernel.maker
         except WarpsightError as error:
             self._refuse(0, "", error)
             return Status.NOT_SUPPORTED, b""
@@ -289,11 +289,12 @@ class Session:
         target = parse_architecture(kernel.source.target.partition(",")[0]) if kernel.architecture is None else kernel.architecture
         constants = self._modules.modules[module].data.constant_bytes
         end = layout[-1][0] + layout[-1][1] if layout else 0
-        head = [number, len(layout), end, registers.registers, registers.static_shared_bytes, registers.local_bytes, constants]
+        given = len(layout) - bool(maker)
+        head = [number, given, end, registers.registers, registers.static_shared_bytes, registers.local_bytes, constants]
         head += [kernel.max_threads, version[0] * 10 + version[1], target.number]
         cluster = kernel.function.required_cluster or (0, 0, 0)
-        head += [*cluster, kernel.function.max_cluster_blocks or 0, *kernel.required_block]
-        return Status.SUCCESS, struct.pack("<17q", *head) + b"".join(struct.pack("<2q", *row) for row in layout)
+        head += [*cluster, kernel.function.max_cluster_blocks or 0, *kernel.required_block, len(maker)]
+        return Status.SUCCESS, struct.pack("<18q", *head) + b"".join(struct.pack("<2q", *row) for row in layout[:given]) + maker
 
     def _occupancy(self, payload: bytes) -> tuple[int, bytes]:
         number, threads, shared, cluster = struct.unpack("<4q", payload)

@@ -148,6 +148,8 @@ def _results(meaning: Meaning, mnemonic: str, operands: Sequence[NativeOperand])
     base = mnemonic.partition(".")[0]
     if base in ("IADD3", "UIADD3", "VIMNMX") and len(operands) > 1:  # two carries come out of a sum of three, or two comparisons
         return 1 + sum(1 for k in (1, 2) if all(map(is_predicate, operands[1 : k + 1])))
+    if base == "IMNMX" and len(leading) > 2 and is_predicate(operands[0]):  # of register pairs
+        return 3
     if base in ("R2P", "DEPBAR", "NANOSLEEP", "R2B", "CALL"):
         return 0
     if base in (*FETCHES, *QUERIES):

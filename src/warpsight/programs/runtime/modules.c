@@ -189,7 +189,16 @@ error_t_ find_variable(const void *key, struct variable **found)
     return INVALID_SYMBOL;
 }
 
-/* The answer to RESOLVE: 14 numbers, then offset and size of each parameter. */
+/* What `resolve` has found, which may be something else after cudaDeviceReset. */
+static void forget_function(struct function *f)
+{
+    f->resolved = false;
+    free(f->layout);
+    f->layout = NULL;
+    set_maker(f, NULL, 0);
+}
+
+/* The answer to RESOLVE: 18 numbers, then offset and size of each parameter, then the code that makes others. */
 error_t_ resolve(struct function *function)
 {
     if (function->resolved)
@@ -200,7 +209,7 @@ error_t_ resolve(struct function *function)
     void *answer = NULL;
     size_t bytes = 0;
     status = call_emulator(3, &function->module->id, sizeof function->module->id, function->name, strlen(function->name), &answer, &bytes);
-    int64_t head[17];
+    int64_t head[18];
     if (status == SUCCESS && bytes >= sizeof head) {
         memcpy(head, answer, sizeof head);
         function->id = head[0];
@@ -217,13 +226,15 @@ error_t_ resolve(struct function *function)
             memcpy(function->cluster, head + 10, sizeof function->cluster);
         function->max_cluster = head[13];
         memcpy(function->block, head + 14, sizeof function->block);
-        function->layout = malloc(bytes - sizeof head + 1);
+        size_t layout_bytes = bytes - sizeof head - (size_t)head[17];
+        function->layout = malloc(layout_bytes + 1);
         if (!function->layout)
             abort();
-        memcpy(function->layout, (char *)answer + sizeof head, bytes - sizeof head);
+        memcpy(function->layout, (char *)answer + sizeof head, layout_bytes);
+        status = set_maker(function, (char *)answer + sizeof head + layout_bytes, (size_t)head[17]);
         if (!function->max_dynamic_shared)
             function->max_dynamic_shared = (int)(the_device.values[D_SHARED_PER_BLOCK] - function->shared);
-        function->resolved = true;
+        function->resolved = status == SUCCESS;
     }
     free(answer);
     return status;
@@ -239,11 +250,8 @@ void forget_modules(void)
             v->resolved = false;
     }
     for (unsigned k = 0; k < BUCKETS; k++)
-        for (struct function *f = by_host[k]; f; f = f->next) {
-            f->resolved = false;
-            free(f->layout);
-            f->layout = NULL;
-        }
+        for (struct function *f = by_host[k]; f; f = f->next)
+            forget_function(f);
 }
 
 /* -- Modules that the program loads itself. Their kernels are found by handles, which are their keys as well. */
@@ -278,7 +286,7 @@ static void remove_functions(const struct module *module)
                 continue;
             }
             *link = f->next;
-            free(f->layout);
+            forget_function(f);
             free((char *)f->name);
             free(f);
         }

@@ -87,6 +87,8 @@ struct function {
     int64_t max_cluster;  /* the most blocks that it was compiled for, 0 where that is not said */
     int max_dynamic_shared, carveout, cluster_needed, cluster_policy;
     bool any_cluster_size; /* more than 8 blocks */
+    void *maker;          /* makes the parameters behind those of the layout; NULL where there are none */
+    size_t maker_bytes;
     struct function *next;
 };
 
@@ -183,6 +185,10 @@ error_t_ add_module(const void *image, size_t bytes, struct module **added);
 error_t_ remove_module(struct module *module);
 error_t_ named_function(struct module *module, const char *name, struct function **found);
 error_t_ named_variable(struct module *module, const char *name, struct variable **found);
+
+/* made_parameters.c */
+error_t_ set_maker(struct function *f, const void *code, size_t bytes);
+error_t_ make_parameters(const struct function *f, void *parameters);
 
 /* copy.c */
 error_t_ copy_bytes(void *to, const void *from, size_t bytes, int kind);
