@@ -259,7 +259,8 @@ class Session:
                 self._checked.watch.set_written(address, size)
             encoded = name.encode()
             reply += struct.pack("<4q", address, size, writable, len(encoded)) + encoded
-        return Status.SUCCESS, reply
+        kernels = self._modules.modules[number].source.module.kernels
+        return Status.SUCCESS, reply + b"".join(name.encode() + b"\0" for name in kernels)
 
     def _link(self, payload: bytes) -> tuple[int, bytes]:
         """Several images become one: the kind and size of each, then all of them."""

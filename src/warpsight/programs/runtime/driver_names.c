@@ -32,6 +32,8 @@ static const struct { const char *exported; unsigned length; int since; } ENTRIE
     {"cuStreamBeginCapture_v2", 20, 10010}, {"cuStreamEndCapture", 18, 10000}, {"cuStreamIsCapturing", 19, 10000},
     {"cuModuleGetLoadingMode", 22, 11070}, {"cuModuleGetFunction", 19, 2000}, {"cuModuleGetGlobal_v2", 17, 3020},
     {"cuLibraryLoadData", 17, 12000}, {"cuLibraryLoadFromFile", 21, 12000}, {"cuLibraryUnload", 15, 12000},
+    {"cuLibraryGetKernelCount", 23, 12040}, {"cuLibraryEnumerateKernels", 25, 12040}, {"cuModuleGetFunctionCount", 24, 12040},
+    {"cuModuleEnumerateFunctions", 26, 12040},
     {"cuLibraryGetKernel", 18, 12000}, {"cuLibraryGetModule", 18, 12000}, {"cuLibraryGetGlobal", 18, 12000},
     {"cuKernelGetFunction", 19, 12000}, {"cuKernelGetAttribute", 20, 12000}, {"cuKernelSetAttribute", 20, 12000},
     {"cuKernelGetName", 15, 12030}, {"cuFuncGetAttribute", 18, 2020}, {"cuFuncSetAttribute", 18, 9000},

@@ -102,7 +102,7 @@ static error_t_ add_variable(struct module *module, const char *name, size_t len
     return SUCCESS;
 }
 
-/* The answer to LOAD: module id, count, then per variable address, size, writable, bytes of its name, its name. */
+/* The answer to LOAD: module id, count, then per variable address, size, writable, bytes of its name, its name; then the kernels' names. */
 static error_t_ place_variables(struct module *module, const char *answer, size_t bytes)
 {
     int64_t head[2], row[4];
@@ -131,6 +131,12 @@ static error_t_ place_variables(struct module *module, const char *answer, size_
         }
         answer += row[3];
     }
+    free(module->kernel_names);
+    module->kernel_names_bytes = (size_t)(end - answer);
+    module->kernel_names = malloc(module->kernel_names_bytes + 1);
+    if (!module->kernel_names)
+        return MEMORY_ALLOCATION;
+    memcpy(module->kernel_names, answer, module->kernel_names_bytes);
     return SUCCESS;
 }
 
@@ -307,6 +313,7 @@ error_t_ remove_module(struct module *module)
         free((char *)v->name);
         free(v);
     }
+    free(module->kernel_names);
     free((void *)module->fatbin);
     free(module);
     return SUCCESS;
@@ -345,6 +352,18 @@ error_t_ named_function(struct module *module, const char *name, struct function
     by_host[bucket(function)] = function;
     *found = function;
     return SUCCESS;
+}
+
+error_t_ kernel_at(struct module *module, size_t place, struct function **found)
+{
+    if (!is_loaded_by_program(module))
+        return INVALID_HANDLE;
+    error_t_ status = load(module);
+    const char *name = module->kernel_names, *end = name + module->kernel_names_bytes;
+    for (; status == SUCCESS && name < end; name += strlen(name) + 1)
+        if (!place--)
+            return named_function(module, name, found);
+    return status ? status : INVALID_VALUE;
 }
 
 error_t_ named_variable(struct module *module, const char *name, struct variable **found)
