@@ -115,6 +115,42 @@ def test_sum_of_two_words_as_later_assemblers_have_it_for_compute_capability_12(
     assert (words == [-before, before + np.uint32(0x1234567)]).all()
 
 
+MIXED = """\
+.version 8.8
+.target sm_100a
+.address_size 64
+.visible .entry k(.param .u64 in)
+{
+ .reg .b64 %q<2>; .reg .b32 %r<2>; .reg .b16 %h<2>; .reg .f32 %f<8>;
+ ld.param.u64 %q0, [in]; mov.u32 %r0, %tid.x; mul.wide.u32 %q1, %r0, 4; add.s64 %q0, %q0, %q1;
+ ld.global.b32 %r1, [%q0]; mov.b32 {%h0, %h1}, %r1; ld.global.f32 %f0, [%q0+128]; neg.f32 %f1, %f0;
+ fma.rn.f32.bf16 %f2, %h0, %h1, %f1; fma.rz.f32.f16 %f3, %h1, %h0, %f0; add.rn.f32.bf16 %f4, %h1, %f0;
+ sub.rn.f32.f16 %f5, %h0, %f0; fma.rn.sat.f32.bf16 %f6, %h0, %h1, %f0;
+ st.global.f32 [%q0+256], %f2; st.global.f32 [%q0+384], %f3; st.global.f32 [%q0+512], %f4; st.global.f32 [%q0+640], %f5;
+ st.global.f32 [%q0+768], %f6;
+ ret;
+}
+"""
+
+
+def test_sums_and_products_of_halves_and_singles_have_one_rounding(tmp_path: Path) -> None:
+    """Products of halves have at most 22 bits, and doubles hold the exact sums of numbers of these magnitudes."""
+    (tmp_path / "k.ptx").write_text(MIXED)
+    random = np.random.default_rng(3)
+    words = np.zeros((7, 32), np.float32)
+    patterns = (random.integers(0x3C00, 0x4400, (32, 2)) | random.integers(0, 2, (32, 2)) << 15).astype(np.uint16)
+    words[0] = patterns.view(np.float32)[:, 0]
+    words[1] = c = random.uniform(-2, 2, 32).astype(np.float32)
+    (a, b), (x, y) = patterns.view(np.float16).T.astype(float), (patterns.astype(np.uint32) << 16).view(np.float32).T.astype(float)
+    trace = warpsight.trace(tmp_path / "k.ptx", "k", grid=1, block=32, args=[words], gpu="b200", level="sass")
+    assert {"FHFMA.BF16", "FHFMA.RZ", "FHADD.BF16", "FHADD", "FHFMA.BF16.SAT"} <= {row.opcode for row in trace.instructions}
+    exact = b * a + c.astype(float)
+    cut = exact.astype(np.float32)
+    cut = np.where(np.abs(cut.astype(float)) > np.abs(exact), np.nextafter(cut, np.float32(0)), cut)
+    expected = [x * y - c, cut, y + c, a - c, np.clip(x * y + c, 0, 1)]
+    assert (words[2:] == np.array(expected).astype(np.float32)).all()
+
+
 PAIRS = """\
 .version 8.7
 .target sm_100

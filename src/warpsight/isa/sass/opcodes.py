@@ -50,6 +50,7 @@ TABLE: dict[str, SassOpcode] = {
     for row in (
         *_rows("fp32", "single-precision arithmetic", "FADD FADD32I FMUL FMUL32I FFMA FFMA32I FMNMX FMNMX3 FSEL FSET "
                "FSETP FSWZ FSWZADD FCHK FCMP RRO"),
+        *_rows("fp32", "single-precision arithmetic with half-precision operands", "FHADD FHFMA"),
         *_rows("fp32", "arithmetic of two singles", "FADD2 FMUL2 FFMA2", wide="ds"),
         *_rows("fp32", "single-precision arithmetic on uniform registers", "UFADD UFFMA UFMNMX UFMUL UFSEL UFSET UFSETP"),
         *_rows("fp64", "double-precision arithmetic", "DADD DMUL DFMA DMNMX DSET", wide="ds"),
