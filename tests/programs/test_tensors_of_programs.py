@@ -55,6 +55,8 @@ print("again", library.take(64) == first)
 count, kernels = ctypes.c_uint(), (ctypes.c_void_p * 3)()
 print("kernels", cuda.cuModuleGetFunctionCount(ctypes.byref(count), module), count.value)
 print(cuda.cuModuleEnumerateFunctions(kernels, 3, module), [bool(each) for each in kernels], function.value in kernels)
+room = ctypes.c_size_t()
+print("room", cuda.cuOccupancyAvailableDynamicSMemPerBlock(ctypes.byref(room), function, 2, 32), room.value)
 print("outside", twice(library.take_here(128), 32))
 """
 OF_TORCH = "import torch\n" + HEAD + """
@@ -83,12 +85,16 @@ def ran(folder: Path, program: str, monkeypatch: pytest.MonkeyPatch, path: str =
 
 
 def test_memory_that_the_library_of_tensors_allocates_is_of_the_device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Memory of `malloc` is not: the launch faults, and the next call says so (CUDA_ERROR_ILLEGAL_ADDRESS is 700)."""
+    """Memory of `malloc` is not: the launch faults, and the next call says so (CUDA_ERROR_ILLEGAL_ADDRESS is 700).
+
+    An SM of an H100 has 228 KiB of shared memory, of which each block takes 1 KiB for the system.
+    """
     command = [host.compiler(), "-shared", "-fPIC", "-o", str(tmp_path / "libc10.so"), str(SOURCES / "libc10.c")]
     subprocess.run(command, check=True, capture_output=True)
     code, output, errors = ran(tmp_path, OF_A_LIBRARY, monkeypatch)
-    assert output.splitlines()[:6] == [
-        "launched 0 True", "memory of the device 0 2", "again True", "kernels 0 2", "0 [True, True, False] True", "outside 700",
+    assert output.splitlines()[:7] == [
+        "launched 0 True", "memory of the device 0 2", "again True", "kernels 0 2", "0 [True, True, False] True",
+        f"room 0 {228 // 2 * 1024 - 1024}", "outside 700",
     ], errors  # fmt: skip
     assert code == 0 and "access out of bounds" in errors
 

@@ -41,6 +41,7 @@ static const struct { const char *exported; unsigned length; int since; } ENTRIE
     {"cuLaunchKernel", 14, 4000}, {"cuLaunchKernelEx", 16, 11060}, {"cuLaunchCooperativeKernel", 25, 9000},
     {"cuLaunchHostFunc", 16, 10000}, {"cuOccupancyMaxActiveBlocksPerMultiprocessor", 43, 6050},
     {"cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags", 52, 7000}, {"cuOccupancyMaxPotentialBlockSize", 32, 6050},
+    {"cuOccupancyAvailableDynamicSMemPerBlock", 39, 10020},
     {"cuOccupancyMaxActiveClusters", 28, 11070}, {"cuOccupancyMaxPotentialClusterSize", 34, 11070}, {"cuMemAlloc_v2", 10, 3020},
     {"cuMemAllocAsync", 15, 11020}, {"cuMemAllocManaged", 17, 6000}, {"cuMemAllocHost_v2", 14, 3020},
     {"cuMemAllocPitch_v2", 15, 3020}, {"cuMemHostAlloc", 14, 2020}, {"cuMemFree_v2", 9, 3020}, {"cuMemFreeAsync", 14, 11020},

@@ -390,6 +390,10 @@ API error_t_ cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, v
     FORWARD(cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(blocks, function, threads, shared, flags));
 }
 
+API error_t_ cuOccupancyAvailableDynamicSMemPerBlock(size_t *bytes, void *function, int blocks, int threads)
+{
+    FORWARD(cudaOccupancyAvailableDynamicSMemPerBlock(bytes, function, blocks, threads));
+}
 API error_t_ cuOccupancyMaxActiveClusters(int *clusters, void *function, const struct driver_config *config)
 {
     struct launch_config same_config = config ? runtime_config(config) : (struct launch_config){0};
