@@ -34,6 +34,20 @@ KERNEL = """.version 8.7
     ret;
 }
 """
+TILES = """.version 8.7
+.target sm_90
+.address_size 64
+.visible .global .align 8 .b8 ___NV_TILE_LAUNCH_META_DATA___[64];
+.visible .entry k(.param .u64 out, .param .u32 number) .reqntid 32 .explicitcluster .reqnctapercluster 2 {
+    .reg .b32 %r<6>; .reg .b64 %rd<3>; .reg .pred %p;
+    ld.param.u64 %rd1, [out]; mov.u32 %r1, %clusterid.x; mov.u32 %r2, %clusterid.y; mov.u32 %r3, %cluster_ctarank;
+    mov.u32 %r4, %tid.x;
+    setp.ne.u32 %p, %r4, 31; @%p bra done;
+    mad.lo.u32 %r5, %r2, 3, %r1; mad.lo.u32 %r5, %r5, 2, %r3; mul.wide.u32 %rd2, %r5, 4; add.s64 %rd1, %rd1, %rd2;
+    add.u32 %r5, %r5, 100; st.global.u32 [%rd1], %r5;
+done: ret;
+}
+"""
 # A program of the driver: (status of the launch, what the kernel wrote) for each number.
 PROGRAM = """\
 import ctypes, sys
@@ -49,8 +63,11 @@ for number in map(int, sys.argv[2:] if not found else []):
     call("cuMemAlloc_v2", ctypes.byref(memory), ctypes.c_size_t(12))
     value, words = ctypes.c_uint32(number), (ctypes.c_uint32 * 3)()
     given = (ctypes.c_void_p * 2)(ctypes.addressof(memory), ctypes.addressof(value))
-    status = call("cuLaunchKernel", function, 1, 1, 1, 1, 1, 1, 0, None, given, None)
-    call("cuMemcpyDtoH_v2", words, memory, ctypes.c_size_t(12))
+    if number == 0:  # six tile blocks, each of a cluster of two
+        call("cuMemAlloc_v2", ctypes.byref(memory), ctypes.c_size_t(48))
+        words = (ctypes.c_uint32 * 12)()
+    status = call("cuLaunchKernel", function, *((3, 2) if number == 0 else (1, 1)), 1, 1, 1, 1, 0, None, given, None)
+    call("cuMemcpyDtoH_v2", words, memory, ctypes.c_size_t(ctypes.sizeof(words)))
     print(status, *words)
 """
 
@@ -111,6 +128,11 @@ def test_program_gets_the_parameters_that_its_cubin_makes_from_the_others(cubin:
     """CUDA_ERROR_INVALID_VALUE is 1: the code says that it has failed, and nothing is launched."""
     said, errors = ran(cubin, tmp_path, "5", "13", "1000")
     assert said == ["loaded 0 found 0", f"0 5 15 {2**32 - 6}", "1 0 0 0", f"0 1000 3000 {2**32 - 1001}"], errors
+
+
+def test_tile_block_is_a_cluster_where_its_kernel_was_compiled_for_one(tmp_path: Path) -> None:
+    said, errors = ran(assemble(TILES, "k.ptx", parse_architecture("90")), tmp_path, "0")
+    assert said == ["loaded 0 found 0", " ".join(["0", *map(str, range(100, 112))])], errors
 
 
 def test_program_is_told_where_the_code_is_of_another_version_or_missing(tmp_path: Path) -> None:

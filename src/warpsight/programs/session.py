@@ -293,8 +293,7 @@ class Session:
         given = len(layout) - bool(maker)
         head = [number, given, end, registers.registers, registers.static_shared_bytes, registers.local_bytes, constants]
         head += [kernel.max_threads, version[0] * 10 + version[1], target.number]
-        cluster = kernel.function.required_cluster or (0, 0, 0)
-        head += [*cluster, kernel.function.max_cluster_blocks or 0, *kernel.required_block, len(maker)]
+        head += [*kernel.required_cluster, kernel.function.max_cluster_blocks or 0, *kernel.required_block, len(maker)]
         return Status.SUCCESS, struct.pack("<18q", *head) + b"".join(struct.pack("<2q", *row) for row in layout[:given]) + maker
 
     def _occupancy(self, payload: bytes) -> tuple[int, bytes]:
@@ -353,11 +352,9 @@ class Session:
     def _launch(self, payload: bytes) -> tuple[int, bytes]:
         number, gx, gy, gz, bx, by, bz, *shape, shared, allocations, cooperative, heap_bytes, size = LAUNCH.unpack_from(payload)
         kernel, parameters = self._modules.kernels[number], payload[LAUNCH.size : LAUNCH.size + size]
-        launch = Launch(
-            kernel.function.name, (gx, gy, gz), kernel.block((bx, by, bz)),
-            tuple(ScalarArgument(parameters[start : start + length]) for start, length in kernel.layout), shared,
-            (shape[0], shape[1], shape[2]) if shape[0] else None,
-        )
+        grid, block, cluster = kernel.shape((gx, gy, gz), (bx, by, bz), (shape[0], shape[1], shape[2]))
+        arguments = tuple(ScalarArgument(parameters[start : start + length]) for start, length in kernel.layout)
+        launch = Launch(kernel.function.name, grid, block, arguments, shared, cluster)
         resident = self._blocks_per_sm(kernel, launch.threads_per_block, shared)
         if not resident:
             return Status.OUT_OF_RESOURCES, b""
