@@ -105,7 +105,7 @@ def install(torch: ModuleType, folder: str) -> None:
         finally:
             current.pop()
 
-    said = answers(text.value.decode(), capability, {**number, "total_memory": total.value}) | {  # type: ignore[arg-type]
+    said = answers(text.value.decode(), capability, {**number, "total_memory": total.value}) | {
         "synchronize": lambda _=None: library.call("cudaDeviceSynchronize"), "Stream": stream, "Event": event,
         "current_stream": lambda _=None: current[-1], "default_stream": lambda _=None: default, "stream": entered,
         "mem_get_info": lambda _=None: (free.value, total.value), "init": lambda: None, "is_initialized": lambda: True,
