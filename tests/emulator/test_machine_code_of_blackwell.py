@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from pathlib import Path
 
 import numpy as np
@@ -56,6 +57,129 @@ def test_sums_and_comparisons_of_register_pairs_are_those_of_64_bits(gpu: str, t
     expected = (x < before[8:40]) + 2 * (y < b[8:40]) + 4 * (x == y.view(np.int64)) + 8 * (x > 5) + 16 * (y <= 5)
     assert (results == expected).all()
     assert (a[32:] == k - x + y.view(np.int64)).all()
+
+
+HEAD = """\
+.version 8.7
+.target sm_{target}
+.address_size 64
+.visible .entry k(.param .u64 in)
+{{
+ .reg .b64 %q<8>; .reg .b32 %r<4>;
+ ld.param.u64 %q0, [in]; mov.u32 %r0, %tid.x; mul.wide.u32 %q1, %r0, {size}; add.s64 %q0, %q0, %q1;
+"""
+LIMITS = """\
+ ld.global.b64 %q2, [%q0]; ld.global.b64 %q3, [%q0+256];
+ min.u64 %q4, %q2, %q3; max.u64 %q5, %q2, %q3; min.s64 %q6, %q2, %q3; max.s64 %q7, %q2, %q3;
+ st.global.b64 [%q0+512], %q4; st.global.b64 [%q0+768], %q5; st.global.b64 [%q0+1024], %q6; st.global.b64 [%q0+1280], %q7;
+ ret;
+}
+"""
+SUMS = """\
+ ld.global.u32 %r1, [%q0]; neg.s32 %r2, %r1; add.s32 %r3, %r1, 0x1234567; st.global.u32 [%q0], %r2; st.global.u32 [%q0+128], %r3;
+ ret;
+}
+"""
+
+
+@pytest.mark.parametrize("gpu", GPUS)
+def test_least_and_greatest_of_register_pairs_are_those_of_64_bits(gpu: str, tmp_path: Path) -> None:
+    (tmp_path / "k.ptx").write_text(HEAD.format(target="100" if gpu == "b200" else "120", size=8) + LIMITS)
+    pairs = np.zeros((6, 32), np.uint64)
+    pairs[:2] = np.random.default_rng(2).integers(0, 1 << 64, (2, 32), np.uint64)
+    pairs[0, 0], pairs[1, 1] = 1 << 63, (1 << 64) - 1  # the least and -1 where they have a sign
+    x, y = pairs[:2].copy()
+    trace = warpsight.trace(tmp_path / "k.ptx", "k", grid=1, block=32, args=[pairs], gpu=gpu, level="sass")
+    if gpu == "rtx5090":  # which has them, and B200 not
+        assert {"IMNMX.U64", "IMNMX.S64"} <= {instruction.opcode for instruction in trace.instructions}
+    signed = pairs.view(np.int64)
+    assert (pairs[2] == np.minimum(x, y)).all() and (pairs[3] == np.maximum(x, y)).all()
+    assert (signed[4] == np.minimum(*signed[:2])).all() and (signed[5] == np.maximum(*signed[:2])).all()
+
+
+def test_sum_of_two_words_as_later_assemblers_have_it_for_compute_capability_12(tmp_path: Path) -> None:
+    """ptxas 13.4 makes `IADD R7, -R0, RZ` and `IADD R5, R0, 0x1234567` and 13.0 IADD3, with registers at the same places."""
+    code = bytearray(assemble(HEAD.format(target="120", size=4) + SUMS, "sums.ptx", parse_architecture("120")))
+    for at in range(0, len(code) - 15, 8):
+        low, high = struct.unpack_from("<QQ", code, at)
+        changed = {0x7210: 0x7235, 0x7810: 0x7835}.get(low & 0xFFFF)
+        if changed and (low >> 32 == 0xFF or low >> 32 == 0x1234567):
+            negative = high & 1 << 8  # of the first operand
+            struct.pack_into("<QQ", code, at, low - (low & 0xFFFF) + changed, high >> 41 << 41 | 0x78E0000 | negative)
+    (tmp_path / "sums.cubin").write_bytes(code)
+    words = np.zeros((2, 32), np.uint32)
+    words[0] = np.random.default_rng(2).integers(0, 1 << 32, 32, np.uint32)
+    before = words[0].copy()
+    trace = warpsight.trace(tmp_path / "sums.cubin", "k", grid=1, block=32, args=[words], gpu="rtx5090", level="sass")
+    assert [row.opcode for row in trace.instructions].count("IADD") == 2
+    assert (words == [-before, before + np.uint32(0x1234567)]).all()
+
+
+MIXED = """\
+.version 8.8
+.target sm_100a
+.address_size 64
+.visible .entry k(.param .u64 in)
+{
+ .reg .b64 %q<2>; .reg .b32 %r<2>; .reg .b16 %h<2>; .reg .f32 %f<8>;
+ ld.param.u64 %q0, [in]; mov.u32 %r0, %tid.x; mul.wide.u32 %q1, %r0, 4; add.s64 %q0, %q0, %q1;
+ ld.global.b32 %r1, [%q0]; mov.b32 {%h0, %h1}, %r1; ld.global.f32 %f0, [%q0+128]; neg.f32 %f1, %f0;
+ fma.rn.f32.bf16 %f2, %h0, %h1, %f1; fma.rz.f32.f16 %f3, %h1, %h0, %f0; add.rn.f32.bf16 %f4, %h1, %f0;
+ sub.rn.f32.f16 %f5, %h0, %f0; fma.rn.sat.f32.bf16 %f6, %h0, %h1, %f0;
+ st.global.f32 [%q0+256], %f2; st.global.f32 [%q0+384], %f3; st.global.f32 [%q0+512], %f4; st.global.f32 [%q0+640], %f5;
+ st.global.f32 [%q0+768], %f6;
+ ret;
+}
+"""
+
+
+def test_sums_and_products_of_halves_and_singles_have_one_rounding(tmp_path: Path) -> None:
+    """Products of halves have at most 22 bits, and doubles hold the exact sums of numbers of these magnitudes."""
+    (tmp_path / "k.ptx").write_text(MIXED)
+    random = np.random.default_rng(3)
+    words = np.zeros((7, 32), np.float32)
+    patterns = (random.integers(0x3C00, 0x4400, (32, 2)) | random.integers(0, 2, (32, 2)) << 15).astype(np.uint16)
+    words[0] = patterns.view(np.float32)[:, 0]
+    words[1] = c = random.uniform(-2, 2, 32).astype(np.float32)
+    (a, b), (x, y) = patterns.view(np.float16).T.astype(float), (patterns.astype(np.uint32) << 16).view(np.float32).T.astype(float)
+    trace = warpsight.trace(tmp_path / "k.ptx", "k", grid=1, block=32, args=[words], gpu="b200", level="sass")
+    assert {"FHFMA.BF16", "FHFMA.RZ", "FHADD.BF16", "FHADD", "FHFMA.BF16.SAT"} <= {row.opcode for row in trace.instructions}
+    exact = b * a + c.astype(float)
+    cut = exact.astype(np.float32)
+    cut = np.where(np.abs(cut.astype(float)) > np.abs(exact), np.nextafter(cut, np.float32(0)), cut)
+    expected = [x * y - c, cut, y + c, a - c, np.clip(x * y + c, 0, 1)]
+    assert (words[2:] == np.array(expected).astype(np.float32)).all()
+
+
+WIDE = """\
+.version 8.8
+.target sm_{target}
+.address_size 64
+.visible .entry k(.param .u64 in)
+{{
+ .reg .b64 %q<8>; .reg .b32 %r<12>;
+ ld.param.u64 %q0, [in]; mov.u32 %r0, %tid.x; mul.wide.u32 %q1, %r0, 32; add.s64 %q0, %q0, %q1;
+ ld.global.v8.b32 {{%r1, %r2, %r3, %r4, %r5, %r6, %r7, %r8}}, [%q0];
+ ld.global.v8.b32 {{%r9, _, _, %r10, _, _, _, %r11}}, [%q0+1024];
+ st.global.v8.b32 [%q0+2048], {{%r11, %r2, %r3, %r4, %r5, %r9, %r10, %r1}};
+ ld.global.v4.b64 {{%q2, %q3, %q4, %q5}}, [%q0+1024]; add.s64 %q5, %q5, %q2; st.global.v4.b64 [%q0+3072], {{%q5, %q4, %q3, %q2}};
+ ret;
+}}
+"""
+
+
+@pytest.mark.parametrize("gpu", GPUS)
+def test_accesses_of_256_bits_move_their_words_in_order(gpu: str, tmp_path: Path) -> None:
+    (tmp_path / "k.ptx").write_text(WIDE.format(target="100" if gpu == "b200" else "120"))
+    words = np.zeros((4, 32, 8), np.uint32)
+    words[:2] = x, y = np.random.default_rng(4).integers(0, 1 << 32, (2, 32, 8), np.uint32)
+    trace = warpsight.trace(tmp_path / "k.ptx", "k", grid=1, block=32, args=[words], gpu=gpu, level="sass")
+    opcodes = [row.opcode for row in trace.instructions]
+    assert opcodes.count("LDG.E.ENL2.256") == 3 and opcodes.count("STG.E.ENL2.256") == 2
+    expected = np.stack([y[:, 7], x[:, 1], x[:, 2], x[:, 3], x[:, 4], y[:, 0], y[:, 3], x[:, 0]], axis=1)
+    assert (words[2] == expected).all()
+    pairs = y.view(np.uint64)
+    assert (words[3].view(np.uint64) == np.stack([pairs[:, 3] + pairs[:, 0], *pairs.T[2::-1]], axis=1)).all()
 
 
 PAIRS = """\

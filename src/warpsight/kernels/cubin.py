@@ -4,8 +4,8 @@ The layout has no public specification. Used here: `.nv.info` and `.nv.info.<ker
 payload), where 0x2f is a pair (symbol index, registers per thread), 0x11 a pair (symbol index, bytes of stack frame), 0x12 the
 same for the stack with all calls, and 0x0a the place of the parameters in constant bank 0 (symbol index, offset, size); 0x17 is a
 parameter (index, number, offset, and a word whose bits from 18 on are its size), 0x45 the same as (index,
-number, offset, size, flags), which does not list those that the driver makes, 0x0f the functions that the kernel calls and the
-file does not contain, 0x05, 0x10 and 0x3d what `.maxntid`, `.reqntid` and `.reqnctapercluster` say.
+number, offset, size, flags), which does not list those that the driver makes (`host_code`), 0x0f the functions that the kernel
+calls and the file does not contain, 0x05, 0x10 and 0x3d what `.maxntid`, `.reqntid` and `.reqnctapercluster` say.
 `.nv.constant<bank>[.<kernel>]` are constant banks, `.nv.global` and `.nv.global.init` the variables in device memory.
 `.nv.shared.<kernel>` has the size of the static shared memory, plus the 1 KiB that the system keeps for itself from sm_90 on
 (symbols `.nv.reservedSmem.*` then stand in the symbol table). Before sm_90 the number of registers is also in bits 31 to 24 of the
@@ -248,16 +248,17 @@ def _function(elf: Cubin, symbol: Symbol) -> Function:
         parameters.append(Variable(f"{symbol.name}_param_{number}", "param", kind, size, align))
         end = place + size
     end -= start
-    if stated and end < needed:
-        what = "it has parameters that NVIDIA's driver makes, as the tensor maps of kernels of CUDA Tile, which is not modelled"
-        raise UnsupportedError(what, place=symbol.name, remedy="choose a GPU before compute capability 9.0, whose code needs none")
+    made = needed - end if stated else 0
+    if made > 0:
+        parameters.append(Variable(f"{symbol.name}_param_made", "param", "b8", made, 1))
+        end = needed
     if end != needed:
         raise ValueError(f"the parameters of {symbol.name} have {end} bytes, and {needed} are needed")
     threads = {kind: struct.unpack_from("<3I", payload) for kind, payload in limits.items()}
     return Function(
         symbol.name, bool(symbol.other & _ENTRY), tuple(parameters), (), {}, {},
         max_threads=threads.get(_MAX_THREADS), required_threads=threads.get(_REQUIRED_THREADS),
-        required_cluster=threads.get(_CLUSTER),
+        required_cluster=threads.get(_CLUSTER), made_bytes=max(made, 0),
     )  # fmt: skip
 
 
@@ -286,6 +287,75 @@ def code_of_kernel(data: bytes, kernel: str, place: str = _PLACE) -> tuple[int, 
     functions = {number: symbol for number, symbol in enumerate(symbols) if symbol.kind == FUNCTION and symbol.section}
     kernels = {symbol.section for symbol in functions.values() if symbol.other & _ENTRY}
     return tuple(n for n, symbol in functions.items() if symbol.name == kernel or symbol.section not in kernels)
+
+
+# -- Code for the host in cubins of CUDA Tile.
+
+_HOST_CODE, _X86_64 = ".nv.host", 62
+_TILE_FUNCTIONS, _TILE_VERSION = "__CUDA_TILEIR_CALLBACKS", 2
+_ROW_BYTES, _ROWS = 0x20, 0x28  # places in the table of that name; the number of rows follows
+_MAKES = 0x28  # the place in a row of the function that makes a kernel's last parameters; at 0 is the kernel's name
+
+
+def host_code(data: bytes, kernel: str, place: str = _PLACE) -> bytes:
+    """The code of the host that makes the last parameters of `kernel` (mangled name), such as tensor maps, from those before them.
+
+    The section `.nv.host` is an object file. Its symbol `__CUDA_TILEIR_CALLBACKS` is a table: a version, and at 0x28 the address of
+    a row of pointers for each kernel. The function in a row gets, as its fourth argument, the address of all parameters, and
+    returns 0. This was inferred from what `tileiras` makes. Raises FormatError, and UnsupportedError for what differs from it.
+    """
+    try:
+        cubin = Cubin(data, place)
+        section = cubin.named(_HOST_CODE)
+        code = None if section is None else _HostCode(cubin.contents(section), place)
+        found = None if code is None else code.maker(kernel)
+    except DAMAGE as error:
+        raise damaged(error, place) from error
+    if found is None:
+        what = "does not contain the code that makes its last parameters"
+        raise FormatError(what, place=f"{place}: {kernel}", remedy="build it again")
+    return found
+
+
+class _HostCode(Elf):
+    def __init__(self, data: bytes, place: str) -> None:
+        super().__init__(data, place)
+        self._place = place
+
+    def maker(self, kernel: str) -> bytes | None:
+        """The code of the function that makes the parameters."""
+        if self.machine != _X86_64:
+            raise self._unknown("is not for x86-64")
+        table = next(symbol for symbol in self.symbols if symbol.name == _TILE_FUNCTIONS)
+        words = self.contents(self.sections[table.section])[table.value :]
+        (version,), (size, _, count) = struct.unpack_from("<I", words), struct.unpack_from("<3Q", words, _ROW_BYTES)
+        if version != _TILE_VERSION:
+            raise self._unknown(f"has version {version}")
+        home, rows = self._pointer(table.section, table.value + _ROWS)
+        for row in range(rows, rows + size * count, size):
+            text, start = self._pointer(home, row)
+            name = self.contents(self.sections[text])[start:].partition(b"\0")[0].decode()
+            if name == kernel:
+                filled = {each.offset - row for each in self.relocations(self.sections[home]) if row <= each.offset < row + size}
+                if filled != {0, _MAKES}:
+                    raise self._unknown("has other functions than the one that makes parameters")
+                return self._function(*self._pointer(home, row + _MAKES))
+        return None
+
+    def _pointer(self, section: int, offset: int) -> tuple[int, int]:
+        """The section and the place in it that a pointer leads to."""
+        each = next(each for each in self.relocations(self.sections[section]) if each.offset == offset)
+        symbol = self.symbols[each.symbol]
+        return symbol.section, symbol.value + (each.addend or 0)
+
+    def _function(self, section: int, start: int) -> bytes:
+        size = next(s.size for s in self.symbols if s.kind == FUNCTION and (s.section, s.value) == (section, start))
+        if any(start <= each.offset < start + size for each in self.relocations(self.sections[section])):
+            raise self._unknown("needs other code or data")
+        return self.contents(self.sections[section])[start : start + size]
+
+    def _unknown(self, what: str) -> UnsupportedError:
+        return UnsupportedError(f"the code with which NVIDIA's driver makes a kernel's last parameters {what}", place=self._place)
 
 
 def embedded_ptx(data: bytes) -> str:

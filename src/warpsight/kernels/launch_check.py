@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from warpsight.base.errors import UsageError
+from warpsight.base.errors import UnsupportedError, UsageError
 from warpsight.isa.ptx.program import Function, Variable
 from warpsight.kernels.arguments import (
     array_argument,
@@ -30,6 +30,13 @@ from warpsight.kernels.values import has_names, parse_integer, shown, whole_numb
 def describe_parameters(function: Function) -> str:
     """`(u64 (or array), u32)`: what the kernel takes, in order."""
     return f"({', '.join(parameter_text(parameter) for parameter in function.parameters)})"
+
+
+def refuse_made_parameters(function: Function) -> None:
+    """Raises UnsupportedError for a kernel with a parameter that NVIDIA's driver makes with code in the cubin."""
+    if function.made_bytes:
+        what = "it has parameters that NVIDIA's driver makes with code in the cubin, as tensor maps of CUDA Tile's kernels"
+        raise UnsupportedError(what, place=display_name(function.name), remedy="run the program that launches it: `warpsight run`")
 
 
 def _bind_one(value: Any, parameter: Variable, seed: int, position: int) -> Argument:
@@ -68,8 +75,10 @@ def bind(function: Function, arguments: Sequence[Any], *, seed: int = 0) -> tupl
     Arrays are device memory and are not copied here (written back after the run unless read-only); a Texture or Surface becomes an
     object and the parameter its handle; NumPy scalars go by their dtype, Python numbers take the parameter's type and must fit,
     bytes go as they are, texts are read by `parse_argument` with `seed`.
-    Raises UsageError that names the position (counted from 1), or lists the parameters when the count is wrong.
+    Raises UsageError that names the position (counted from 1), or lists the parameters when the count is wrong, and
+    UnsupportedError for `made_bytes`.
     """
+    refuse_made_parameters(function)
     expected = len(function.parameters)
     if expected != len(arguments):
         what = f"{display_name(function.name)} takes {expected} argument(s), {len(arguments)} given"

@@ -18,6 +18,7 @@ import numpy as np
 from warpsight.isa.ptx.program import Address, Function, SpecialRegister, Symbol, Variable
 from warpsight.kernels.arguments import TYPES, is_struct, takes_array
 from warpsight.kernels.launch import Dim3, KernelSource
+from warpsight.kernels.launch_check import refuse_made_parameters
 from warpsight.kernels.mangling import base_name, display_name
 
 # Grid, block and the extent of an axis, by the number of axes that the kernel reads.
@@ -118,6 +119,7 @@ def _about(parameter: Parameter) -> str:
 def launch_template(source: KernelSource, kernel: str, texts: Sequence[str]) -> LaunchTemplate:
     """A launch of `kernel` (its mangled name) of `source`; `texts` are those of a CUDA source and its headers."""
     function, shown = source.module.kernels[kernel], display_name(kernel)
+    refuse_made_parameters(function)
     code = "\n".join(map(_without_comments, texts))
     declared = _declared(code, shown)
     read = {each.name for each in _operands(function) if isinstance(each, SpecialRegister)}

@@ -17,7 +17,7 @@ from warpsight.emulator.run.memory import ModuleData
 from warpsight.emulator.sass.system import reads_workspace
 from warpsight.isa.ptx.program import Function
 from warpsight.kernels.assembler import cubin_of, link
-from warpsight.kernels.cubin import kernel_image
+from warpsight.kernels.cubin import host_code, kernel_image
 from warpsight.kernels.fatbin import image_entries
 from warpsight.kernels.launch import Dim3, KernelSource, Launch
 from warpsight.kernels.machine_code import variant_of
@@ -124,6 +124,13 @@ class Kernel:
             end += parameter.size
         return rows
 
+    @property
+    def maker(self) -> bytes:
+        """Code for the host that makes the last parameter, where programs do not give it; else nothing. Raises UnsupportedError."""
+        if self.architecture is None or not self.function.made_bytes:
+            return b""
+        return host_code(cubin_of(self.source, self.architecture), self.function.name, self.source.path)
+
     def bank(self, parameters: bytes, prepared: PreparedKernel) -> bytes:
         """The parameters as its code finds them: in machine code they stand in constant bank 0, behind the launch's own words."""
         if self.architecture is None:
@@ -142,17 +149,33 @@ class Kernel:
         return most[0] * most[1] * most[2] if most else 1024
 
     @property
+    def _is_of_tiles(self) -> bool:
+        return _OF_TILES in self.source.module.variables
+
+    @property
     def required_block(self) -> Dim3:
         """The block that programs must give (.reqntid), zeros for any."""
         required = self.function.required_threads
-        return (0, 0, 0) if required is None or _OF_TILES in self.source.module.variables else required
+        return (0, 0, 0) if required is None or self._is_of_tiles else required
 
-    def block(self, stated: Dim3) -> Dim3:
-        """The block of a launch. For a kernel of CUDA Tile programs state (1, 1, 1), and the driver starts the threads that it was
-        compiled for.
+    @property
+    def required_cluster(self) -> Dim3:
+        """The cluster that programs get if they give none (.reqnctapercluster), zeros for none."""
+        required = self.function.required_cluster
+        return (0, 0, 0) if required is None or self._is_of_tiles else required
+
+    def shape(self, grid: Dim3, block: Dim3, cluster: Dim3) -> tuple[Dim3, Dim3, Dim3 | None]:
+        """Grid, block and cluster of a launch from what the program states.
+
+        For a kernel of CUDA Tile it states the number of tile blocks, and (1, 1, 1). The driver starts the threads that the kernel
+        was compiled for, and its cluster of blocks for each tile block, which the code numbers by `%clusterid`.
         """
-        required = self.function.required_threads
-        return required if required is not None and _OF_TILES in self.source.module.variables else stated
+        if not self._is_of_tiles:
+            return grid, block, cluster if cluster[0] else None
+        threads, blocks = self.function.required_threads or block, self.function.required_cluster
+        if blocks is None:
+            return grid, threads, None
+        return (grid[0] * blocks[0], grid[1] * blocks[1], grid[2] * blocks[2]), threads, blocks
 
 
 def placed(source: KernelSource, architecture: Architecture | None, base: int, limit: int, program: str) -> ModuleData:

@@ -42,8 +42,9 @@ from warpsight.programs.torch_device import as_cuda_device
 from warpsight.programs.wire import Spent
 
 _SCRIPT, MODULE = ".py", "-m"
-_CALL_THE_DRIVER = {"numba", "cuda", "cupy", "pycuda"}  # packages that load libcuda.so.1, so that a program's host serves them
-_RUN_HERE = {"triton", "torch"}
+# Packages that load libcuda.so.1, so that a program's host serves them.
+_CALL_THE_DRIVER = {"numba", "cuda", "cupy", "cutlass", "pycuda"}
+_RUNS_HERE = "triton"
 
 
 class ScriptDevice(Device):
@@ -239,7 +240,7 @@ def seen_by_scripts(device: ScriptDevice) -> Iterator[None]:
 def is_script(command: Sequence[str]) -> bool:
     """Whether it runs in this process: a Python script with its arguments, or `-m` with a module's name and its arguments.
 
-    A script or module of Numba, `cuda.core` or cuTile, without Triton and PyTorch, does not: it calls the driver, as programs do.
+    A script or module of Numba, `cuda.core`, cuTile or CUTLASS, without Triton, does not: it calls the driver, as programs do.
     Of a module the files among its arguments count, too (`-m pytest test_kernels.py`).
     """
     if command[0] != MODULE and not command[0].endswith(_SCRIPT):
@@ -249,7 +250,7 @@ def is_script(command: Sequence[str]) -> bool:
         with contextlib.suppress(UsageError), _as_program(command, "", None):
             files[:] = [_found(command), *(word.partition("::")[0] for word in command[2:] if _SCRIPT in word)]
     packages = set[str]().union(*(_imported(Path(file)) for file in files if file.endswith(_SCRIPT)))
-    return not packages & _CALL_THE_DRIVER or bool(packages & _RUN_HERE)
+    return not packages & _CALL_THE_DRIVER or _RUNS_HERE in packages
 
 
 def as_program(command: Sequence[str]) -> list[str]:

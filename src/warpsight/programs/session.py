@@ -259,7 +259,8 @@ class Session:
                 self._checked.watch.set_written(address, size)
             encoded = name.encode()
             reply += struct.pack("<4q", address, size, writable, len(encoded)) + encoded
-        return Status.SUCCESS, reply
+        kernels = self._modules.modules[number].source.module.kernels
+        return Status.SUCCESS, reply + b"".join(name.encode() + b"\0" for name in kernels)
 
     def _link(self, payload: bytes) -> tuple[int, bytes]:
         """Several images become one: the kind and size of each, then all of them."""
@@ -281,7 +282,7 @@ class Session:
             if number is None:
                 return Status.INVALID_DEVICE_FUNCTION, b""
             kernel = self._modules.kernels[number]
-            registers = kernel.registers
+            registers, maker = kernel.registers, kernel.maker
         except WarpsightError as error:
             self._refuse(0, "", error)
             return Status.NOT_SUPPORTED, b""
@@ -289,11 +290,11 @@ class Session:
         target = parse_architecture(kernel.source.target.partition(",")[0]) if kernel.architecture is None else kernel.architecture
         constants = self._modules.modules[module].data.constant_bytes
         end = layout[-1][0] + layout[-1][1] if layout else 0
-        head = [number, len(layout), end, registers.registers, registers.static_shared_bytes, registers.local_bytes, constants]
+        given = len(layout) - bool(maker)
+        head = [number, given, end, registers.registers, registers.static_shared_bytes, registers.local_bytes, constants]
         head += [kernel.max_threads, version[0] * 10 + version[1], target.number]
-        cluster = kernel.function.required_cluster or (0, 0, 0)
-        head += [*cluster, kernel.function.max_cluster_blocks or 0, *kernel.required_block]
-        return Status.SUCCESS, struct.pack("<17q", *head) + b"".join(struct.pack("<2q", *row) for row in layout)
+        head += [*kernel.required_cluster, kernel.function.max_cluster_blocks or 0, *kernel.required_block, len(maker)]
+        return Status.SUCCESS, struct.pack("<18q", *head) + b"".join(struct.pack("<2q", *row) for row in layout[:given]) + maker
 
     def _occupancy(self, payload: bytes) -> tuple[int, bytes]:
         number, threads, shared, cluster = struct.unpack("<4q", payload)
@@ -351,11 +352,9 @@ class Session:
     def _launch(self, payload: bytes) -> tuple[int, bytes]:
         number, gx, gy, gz, bx, by, bz, *shape, shared, allocations, cooperative, heap_bytes, size = LAUNCH.unpack_from(payload)
         kernel, parameters = self._modules.kernels[number], payload[LAUNCH.size : LAUNCH.size + size]
-        launch = Launch(
-            kernel.function.name, (gx, gy, gz), kernel.block((bx, by, bz)),
-            tuple(ScalarArgument(parameters[start : start + length]) for start, length in kernel.layout), shared,
-            (shape[0], shape[1], shape[2]) if shape[0] else None,
-        )
+        grid, block, cluster = kernel.shape((gx, gy, gz), (bx, by, bz), (shape[0], shape[1], shape[2]))
+        arguments = tuple(ScalarArgument(parameters[start : start + length]) for start, length in kernel.layout)
+        launch = Launch(kernel.function.name, grid, block, arguments, shared, cluster)
         resident = self._blocks_per_sm(kernel, launch.threads_per_block, shared)
         if not resident:
             return Status.OUT_OF_RESOURCES, b""

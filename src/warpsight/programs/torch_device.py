@@ -16,6 +16,7 @@ from unittest import mock
 from warpsight.gpu.spec import GpuSpec
 from warpsight.kernels.launch import ArrayArgument
 from warpsight.kernels.triton_driver import Device, memory_of
+from warpsight.programs.preload.cpu_as_cuda import answers, function_mode
 
 Share = Callable[[ArrayArgument], int]
 
@@ -100,28 +101,22 @@ def as_cuda_device(device: Device, gpu: GpuSpec, share: Share) -> Iterator[None]
         nvidia = importlib.import_module("triton._C.libtriton").nvidia
         if hasattr(nvidia, "cublas"):
             stack.enter_context(mock.patch.object(nvidia.cublas, "CublasLt", _CublasLt))
-        stack.enter_context(_function_mode(torch, share))
+        stack.enter_context(function_mode(torch, lambda tensor: None if _asked_by_triton() else share(memory_of(tensor))))
         yield
 
 
 def _answers(device: Device, gpu: GpuSpec) -> dict[str, Any]:
     """What `torch.cuda` says."""
-    major, minor = divmod(device.number, 10)
-    properties = SimpleNamespace(
-        name=gpu.name, major=major, minor=minor, multi_processor_count=gpu.sm_count, total_memory=16 << 30, warp_size=32,
-        L2_cache_size=gpu.l2.size_bytes, regs_per_multiprocessor=gpu.sm.registers,
-        shared_memory_per_multiprocessor=gpu.sm.shared_memory_bytes,
-        shared_memory_per_block_optin=device.properties["max_shared_mem"],
-    )  # fmt: skip
+    properties = {
+        "multi_processor_count": gpu.sm_count, "total_memory": 16 << 30, "warp_size": 32, "L2_cache_size": gpu.l2.size_bytes,
+        "regs_per_multiprocessor": gpu.sm.registers, "shared_memory_per_multiprocessor": gpu.sm.shared_memory_bytes,
+        "shared_memory_per_block_optin": device.properties["max_shared_mem"],
+    }  # fmt: skip
     stream = SimpleNamespace(cuda_stream=0, synchronize=lambda: None, wait_stream=lambda other: None)
-    return {
-        "is_available": lambda: True, "device_count": lambda: 1, "current_device": lambda: 0, "set_device": lambda _: None,
-        "device": lambda _: contextlib.nullcontext(),  # many launch in `with torch.cuda.device(x.device.index)`
-        "get_device_name": lambda _=None: gpu.name, "get_device_capability": lambda _=None: (major, minor),
-        "get_device_properties": lambda _=None: properties, "synchronize": lambda _=None: None, "empty_cache": lambda: None,
-        "current_stream": lambda _=None: stream, "default_stream": lambda _=None: stream, "Stream": lambda *_, **__: stream,
-        "set_stream": lambda _: None, "stream": lambda _: contextlib.nullcontext(), "manual_seed": lambda _: None,
-        "Event": lambda *_, **__: _Event(device),
+    major, minor = divmod(device.number, 10)
+    return answers(gpu.name, (major, minor), properties) | {
+        "synchronize": lambda _=None: None, "current_stream": lambda _=None: stream, "default_stream": lambda _=None: stream,
+        "Stream": lambda *_, **__: stream, "Event": lambda *_, **__: _Event(device),
     }  # fmt: skip
 
 
@@ -140,36 +135,7 @@ def _benchmark(device: Device) -> Any:
     return do_bench
 
 
-def _function_mode(torch: Any, share: Share) -> Any:
-    """The CPU for each `cuda`; and of an address that the script itself asks for, that in device memory."""
-    base = importlib.import_module("torch.overrides").TorchFunctionMode
-    is_cuda, address_of, to_cuda = torch.Tensor.is_cuda.__get__, torch.Tensor.data_ptr, torch.Tensor.cuda
-    to_device = torch.Tensor.to
-
-    def on_cpu(value: Any, names_device: bool = False) -> Any:
-        if names_device and type(value) is int:  # a GPU by its number
-            return torch.device("cpu")
-        kind = value if isinstance(value, str) else value.type if isinstance(value, torch.device) else ""
-        return torch.device("cpu") if kind.partition(":")[0] == "cuda" else value
-
-    class CudaMeansCpu(base):  # type: ignore[misc, valid-type]
-        """See above."""
-
-        def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            if function == is_cuda:
-                return True
-            if function is to_cuda:
-                return args[0]
-            if function is address_of and not _asked_by_triton():
-                return share(memory_of(args[0]))
-            named = {key: on_cpu(value, True) if key == "device" else value for key, value in (kwargs or {}).items()}
-            named.pop("pin_memory", None)
-            return function(*(on_cpu(value, function is to_device and k == 1) for k, value in enumerate(args)), **named)
-
-    return CudaMeansCpu()
-
-
 def _asked_by_triton() -> bool:
     """Does Triton, not the script, ask for an address? Its code for arguments is generated, and has no module."""
-    name = sys._getframe(2).f_globals.get("__name__", "triton")
+    name = sys._getframe(3).f_globals.get("__name__", "triton")
     return str(name).split(".")[0] in ("triton", "builtins", "warpsight")

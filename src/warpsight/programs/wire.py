@@ -21,7 +21,7 @@ from warpsight.emulator.codegen.layout import ARENA_BASE
 from warpsight.emulator.run.memory import Arena, Written
 from warpsight.emulator.run.watch import NO_RESERVE
 
-PROTOCOL = 6
+PROTOCOL = 7
 TABLE_BYTES = 0x4000000
 HEAD = struct.Struct("<II")
 HELLO = struct.Struct("<IIQ")

@@ -1,4 +1,4 @@
-"""Logic, shifts, bit fields and predicates of machine code."""
+"""Moves, logic, shifts, bit fields and predicates of machine code."""
 
 from __future__ import annotations
 
@@ -8,7 +8,18 @@ from functools import cache
 from warpsight.emulator.codegen.emitter import Emitter
 from warpsight.emulator.codegen.lanes import I1, I32, I64, Value, call_same, splat_constant, vector
 from warpsight.emulator.ptx.bits import BYTE_MODES, bit_mask, highest_bit, low_bits, permuted, selector_of
-from warpsight.emulator.sass.common import allow, integer, join, native_of, predicate, raw, set_predicate, set_word
+from warpsight.emulator.sass.common import (
+    allow,
+    integer,
+    join,
+    native_of,
+    predicate,
+    raw,
+    set_predicate,
+    set_wide,
+    set_word,
+    wide_integer,
+)
 from warpsight.emulator.sass.integers import immediate, is_zero
 from warpsight.isa.ptx.program import Instruction
 from warpsight.isa.sass.native import (
@@ -21,6 +32,33 @@ from warpsight.isa.sass.native import (
     NativeWord,
     is_predicate,
 )
+
+# -- Moves.
+
+_WORD, _PAIR = (integer, set_word), (wide_integer, set_wide)
+
+
+def mov(emitter: Emitter, instruction: Instruction) -> None:
+    """`MOV`, `UMOV`: a register (`.SPILL`: a uniform one), number, constant or half an address; `.64`: two words."""
+    native = native_of(instruction)
+    allow(emitter, native, "64", "SPILL")
+    target, value = native.operands
+    read, write = _PAIR if "64" in native.modifiers else _WORD
+    write(emitter, target, read(emitter, value))
+
+
+def nop(emitter: Emitter, instruction: Instruction) -> None:
+    """`NOP`: no effect."""
+
+
+def sel(emitter: Emitter, instruction: Instruction) -> None:
+    """`SEL d, a, b, p`: a where p holds, else b; `.64`: of two words."""
+    native = native_of(instruction)
+    allow(emitter, native, "64")
+    target, a, b, condition = native.operands
+    read, write = _PAIR if "64" in native.modifiers else _WORD
+    write(emitter, target, emitter.builder.select(predicate(emitter, condition), read(emitter, a), read(emitter, b)))
+
 
 # -- Functions of three bits, by their table: bit 4a + 2b + c of it is the result.
 

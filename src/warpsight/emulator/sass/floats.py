@@ -109,6 +109,18 @@ def _of_pairs(emitter: Emitter, instruction: Instruction, name: str, count: int)
     set_wide(emitter, target, join(emitter, *(emitter.builder.bitcast(result, vector(I32)) for result in results)))
 
 
+def _of_halves(emitter: Emitter, instruction: Instruction, name: str, count: int) -> None:
+    """An operation on singles of which all sources but the last are halves: those of 16 bits that their parts name (`.H1`)."""
+    native = native_of(instruction)
+    allow(emitter, native, *_ROUNDINGS, "SAT", "BF16")
+    ptx = in_ptx(instruction, name, *(m.lower() for m in native.modifiers if m != "BF16"))
+    target, *halves, last = native.operands
+    if len(halves) != count - 1:
+        raise emitter.unsupported(f"it has {len(halves) + 1} sources; {count} expected")
+    values = [half_as_single(emitter, each, "bf16" if "BF16" in native.modifiers else "f16") for each in halves]
+    set_word(emitter, target, finish_sum(emitter, ptx, "f32", compute(emitter, ptx, name, *values, _source(emitter, native, last))))
+
+
 def _word_of(emitter: Emitter, operand: NativeOperand, word: int) -> int:
     """Which register of a source holds the single of the lower (0) or the upper half (1) of a result."""
     part = operand.part if isinstance(operand, NativeRegister | NativeConstant) else "F32"
@@ -120,12 +132,13 @@ def _word_of(emitter: Emitter, operand: NativeOperand, word: int) -> int:
 _WORDS = {"F32": (0, 0), "F32x2.HI_LO": (0, 1), "F32x2.LO_HI": (1, 0)}
 
 
-# Sum, product, and product and sum with one rounding; with 2 in the name those of pairs.
+# Sum, product, and product and sum with one rounding; with 2 in the name those of pairs, with an H those with halves.
 fadd = fadd32i = dadd = partial(_arithmetic, name="fadd", count=2)
 fmul = fmul32i = dmul = partial(_arithmetic, name="fmul", count=2)
 ffma = ffma32i = dfma = partial(_arithmetic, name="fma", count=3)
 fadd2, fmul2 = (partial(_of_pairs, name=name, count=2) for name in ("fadd", "fmul"))
 ffma2 = partial(_of_pairs, name="fma", count=3)
+fhadd, fhfma = partial(_of_halves, name="fadd", count=2), partial(_of_halves, name="fma", count=3)
 
 
 # -- Minimum and maximum.

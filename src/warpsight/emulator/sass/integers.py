@@ -1,4 +1,4 @@
-"""Integer arithmetic, comparison, selection and moves of machine code.
+"""Integer arithmetic and comparison of machine code.
 
 How a carry goes through a sum, and which operands of a product are pairs of registers, was read off what NVIDIA's assembler makes
 of PTX: 64-bit and 128-bit sums and differences, products, divisions.
@@ -71,33 +71,6 @@ def immediate(emitter: Emitter, operand: NativeOperand) -> int:
 
 def _negative(operand: NativeOperand) -> bool:
     return isinstance(operand, NativeRegister | NativeConstant) and operand.negative
-
-
-# -- Moves.
-
-_WORD, _PAIR = (integer, set_word), (wide_integer, set_wide)
-
-
-def mov(emitter: Emitter, instruction: Instruction) -> None:
-    """`MOV`, `UMOV`: a register (`.SPILL`: a uniform one), number, constant or half an address; `.64`: two words."""
-    native = native_of(instruction)
-    allow(emitter, native, "64", "SPILL")
-    _expect(emitter, native.operands, 2)
-    read, write = _PAIR if "64" in native.modifiers else _WORD
-    write(emitter, native.operands[0], read(emitter, native.operands[1]))
-
-
-def nop(emitter: Emitter, instruction: Instruction) -> None:
-    """`NOP`: no effect."""
-
-
-def sel(emitter: Emitter, instruction: Instruction) -> None:
-    """`SEL d, a, b, p`: a where p holds, else b; `.64`: of two words."""
-    native = native_of(instruction)
-    allow(emitter, native, "64")
-    target, a, b, condition = native.operands
-    read, write = _PAIR if "64" in native.modifiers else _WORD
-    write(emitter, target, emitter.builder.select(predicate(emitter, condition), read(emitter, a), read(emitter, b)))
 
 
 # -- Sums. A carry is that of the sum of unsigned words, in which `-x` is `~x + 1`: a difference leaves one if nothing is borrowed.
@@ -196,11 +169,14 @@ def _add_wide(
 
 
 def iadd(emitter: Emitter, instruction: Instruction) -> None:
-    """`IADD.64 d, a, b`: a sum of two pairs of registers."""
+    """`IADD d, a, b`: a sum of two, of words or (`.64`) of pairs of registers."""
     native = native_of(instruction)
-    if native.modifiers != ("64",):
-        raise emitter.unsupported("it is not modelled")
-    _add_wide(emitter, native, native.operands[:1], native.operands[1:])
+    allow(emitter, native, "64")
+    target, a, b = native.operands
+    if "64" in native.modifiers:
+        _add_wide(emitter, native, [target], [a, b])
+    else:
+        set_word(emitter, target, emitter.builder.add(integer(emitter, a), integer(emitter, b)))
 
 
 def viadd(emitter: Emitter, instruction: Instruction) -> None:
@@ -440,8 +416,20 @@ def _which(emitter: Emitter, native: NativeInstruction, values: Sequence[Value],
 
 
 def imnmx(emitter: Emitter, instruction: Instruction) -> None:
-    """`IMNMX`, `VIMNMX d, a, b, p`: the smaller one where p holds, else the larger one; also of half-words."""
+    """`IMNMX`, `VIMNMX d, a, b, p`: the smaller one where p holds, else the larger one; also of half-words.
+
+    `IMNMX.U64 q, r, d, a, b, p, !PT`: of register pairs. What q, r and the last operand can be otherwise is not known.
+    """
     native = native_of(instruction)
+    if {"S64", "U64"} & set(native.modifiers):
+        allow(emitter, native, "S64", "U64")
+        first, second, target, a, b, smallest, last = native.operands
+        if keeps(first) or keeps(second) or last != NativeRegister("PT", inverted=True):
+            raise emitter.unsupported("a choice between register pairs with more predicates is not modelled")
+        prefix, values = "u" if "U64" in native.modifiers else "s", [wide_integer(emitter, each) for each in (a, b)]
+        lower, upper = (call_same(emitter.builder, prefix + name, *values) for name in ("min", "max"))
+        set_wide(emitter, target, emitter.builder.select(predicate(emitter, smallest), lower, upper))
+        return
     _finish_choice(emitter, native, _operands_of_choice(emitter, native, 2))
 
 

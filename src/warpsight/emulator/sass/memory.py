@@ -32,7 +32,7 @@ from warpsight.emulator.sass.common import (
     set_words,
 )
 from warpsight.isa.ptx.program import Instruction
-from warpsight.isa.sass.native import NativeAddress, NativeConstant, NativeInstruction, NativeOperand
+from warpsight.isa.sass.native import HALVED, NativeAddress, NativeConstant, NativeInstruction, NativeOperand, kept_words
 
 _SIGNED, _NARROW = {"S8": I8, "S16": I16}, {"U8": I8, "S8": I8, "U16": I16, "S16": I16}
 _WIDE = {"64": 2, "128": 4}
@@ -75,6 +75,9 @@ def _perform(emitter: Emitter, space: str, address: NativeAddress, access: Acces
 
 def _load(emitter: Emitter, instruction: Instruction) -> None:
     native = native_of(instruction)
+    if HALVED in native.modifiers:
+        _load_halves(emitter, native)
+        return
     allow(emitter, native, *CACHE_WORDS, *_SIZES, "U")
     if len(native.operands) != 2:
         raise emitter.unsupported("a load with a predicate is not modelled")
@@ -83,8 +86,26 @@ def _load(emitter: Emitter, instruction: Instruction) -> None:
     set_words(emitter, native.operands[0], _extended(emitter, native, values))
 
 
+def _load_halves(emitter: Emitter, native: NativeInstruction) -> None:
+    """`LDG.E.ENL2.256 upper, lower, [address], mask`: eight words, of which the mask says which are kept, one behind the other."""
+    allow(emitter, native, *CACHE_WORDS, HALVED, "256")
+    upper, lower, *_ = native.operands
+    _need_wide(emitter, native)
+    values = _perform(emitter, native.space, address_operand(emitter, native), Access(I32, 4, 8))
+    for target, words in zip((lower, upper), kept_words(native.operands), strict=True):
+        if words:
+            set_words(emitter, target, [values[word] for word in words])
+
+
 def _store(emitter: Emitter, instruction: Instruction) -> None:
     native = native_of(instruction)
+    if HALVED in native.modifiers:  # `STG.E.ENL2.256 [address], lower, upper`: eight words
+        allow(emitter, native, *CACHE_WORDS, HALVED, "256")
+        _, lower, upper = native.operands
+        _need_wide(emitter, native)
+        words = tuple(raw(emitter, half, k) for half in (lower, upper) for k in range(4))
+        _perform(emitter, native.space, address_operand(emitter, native), Access(I32, 4, 8, words))
+        return
     allow(emitter, native, *CACHE_WORDS, *_SIZES)
     if len(native.operands) != 2:
         raise emitter.unsupported("a store with a predicate is not modelled")

@@ -199,7 +199,8 @@ class Function:
     `parameters` are in order, with their byte sizes and alignments; for .func, `returns` likewise. `prototypes` and `call_targets`
     hold `.callprototype` and `.calltargets` by label. `callables` and `call_sites` (by instruction index) are empty but for a
     kernel to which `inline_calls` has appended the functions that it calls; `frame` is what it takes itself of the call stack, 0
-    when it needs none. `required_cluster` is the shape of its clusters, `max_cluster_blocks` the most blocks of one.
+    when it needs none. `required_cluster` is the shape of its clusters, `max_cluster_blocks` the most blocks of one. The last
+    parameter is not of the launch if `made_bytes` is not 0: NVIDIA's driver makes so many bytes by code for the host in the cubin.
     """
 
     name: str
@@ -221,6 +222,7 @@ class Function:
     callables: dict[str, Callable] = field(default_factory=dict)
     call_sites: dict[int, CallSite] = field(default_factory=dict)
     frame: int = 0
+    made_bytes: int = 0
 
     @property
     def is_of_library(self) -> bool:

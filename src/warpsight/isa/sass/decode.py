@@ -30,6 +30,7 @@ from warpsight.isa.ptx.program import (
 from warpsight.isa.sass.images import FETCHES, QUERIES, image_widths, surface_registers
 from warpsight.isa.sass.listing import MISSHAPEN, NO_LINE, ListedInstruction, ListedSection, SourceLine
 from warpsight.isa.sass.native import (
+    HALVED,
     TRUE_PREDICATES,
     NativeAddress,
     NativeDescriptors,
@@ -40,6 +41,7 @@ from warpsight.isa.sass.native import (
     NativeSymbol,
     NativeWord,
     control_word,
+    halved_widths,
     is_predicate,
     parse_operand,
 )
@@ -116,7 +118,7 @@ def _widths(meaning: Meaning, mnemonic: str, operands: Sequence[NativeOperand], 
         widths = [words if isinstance(operand, NativeRegister) else 1 for operand in operands]
     if base == "UTCCP":
         widths = [1, 2]
-    return image_widths(mnemonic, operands, data) or widths
+    return image_widths(mnemonic, operands, data) or halved_widths(tokens, operands) or widths
 
 
 def _widened(mnemonic: str, operands: tuple[NativeOperand, ...]) -> tuple[NativeOperand, ...]:
@@ -148,9 +150,11 @@ def _results(meaning: Meaning, mnemonic: str, operands: Sequence[NativeOperand])
     base = mnemonic.partition(".")[0]
     if base in ("IADD3", "UIADD3", "VIMNMX") and len(operands) > 1:  # two carries come out of a sum of three, or two comparisons
         return 1 + sum(1 for k in (1, 2) if all(map(is_predicate, operands[1 : k + 1])))
+    if base == "IMNMX" and len(leading) > 2 and is_predicate(operands[0]):  # of register pairs
+        return 3
     if base in ("R2P", "DEPBAR", "NANOSLEEP", "R2B", "CALL"):
         return 0
-    if base in (*FETCHES, *QUERIES):
+    if base in (*FETCHES, *QUERIES) or (leading and HALVED in mnemonic):
         return 2
     written = split_operands(meaning.row, mnemonic, leading)[0] if leading else ()
     return len(written)

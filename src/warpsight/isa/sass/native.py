@@ -8,6 +8,7 @@ Huerta et al., "Analyzing Modern NVIDIA GPU cores" (MICRO 2025), section 4.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -216,15 +217,37 @@ def _operand(text: str, bits: int) -> NativeOperand:
 
 # -- When an instruction may issue.
 
+HALVED = "ENL2"
+"""Modifier of accesses of 256 bits, whose data are two operands: those of a load the upper and the lower half, of a store the lower
+and the upper one, as ptxas uses them.
+"""
+
+
+def kept_words(operands: Sequence[NativeOperand]) -> tuple[list[int], list[int]]:
+    """Which of the eight words of such a load are kept, of the lower and of the upper half: a number behind the address says it."""
+    mask = next((operand.value for operand in operands if isinstance(operand, NativeImmediate)), 0xFF)
+    kept = [word for word in range(8) if mask >> word & 1]
+    return [word for word in kept if word < 4], [word for word in kept if word >= 4]
+
+
+def halved_widths(tokens: Sequence[str], operands: Sequence[NativeOperand]) -> list[int]:
+    """How many registers each operand of such an access takes; none for another instruction."""
+    if HALVED not in tokens:
+        return []
+    lower, upper = kept_words(operands)
+    return [1, 4, 4] if isinstance(operands[0], NativeAddress) else [len(upper), len(lower), *[1] * (len(operands) - 2)]
+
+
 NO_BARRIER = 7
 BARRIERS = 6
 # From the issue of a memory instruction until its operands have been read, on an RTX A6000: Huerta et al. (MICRO 2025), table 2,
 # dependences of kind WAR of instructions with the address in a regular register. A store reads what it writes: 2 cycles longer for
-# 64 bits, 6 for 128. Atomics are not in the table; they read as much as a store. Of other instructions, loads stand for them.
+# 64 bits, 6 for 128, that is 2 for each register more, and so for 256. Atomics are not in the table; they read as much as a store.
+# Of other instructions, loads stand for them.
 _READ = {("load", "shared"): 9, ("store", "shared"): 12, ("atomic", "shared"): 12, ("store", ""): 14, ("atomic", ""): 14}
 _READ_BY_OPCODE = {"LDC": 29, "LDGSTS": 13}
 _READ_DEVICE = 11
-_LONGER = {8: 2, 16: 6}
+_LONGER = {8: 2, 16: 6, 32: 14}
 
 
 @lru_cache(1 << 10)

@@ -50,6 +50,7 @@ TABLE: dict[str, SassOpcode] = {
     for row in (
         *_rows("fp32", "single-precision arithmetic", "FADD FADD32I FMUL FMUL32I FFMA FFMA32I FMNMX FMNMX3 FSEL FSET "
                "FSETP FSWZ FSWZADD FCHK FCMP RRO"),
+        *_rows("fp32", "single-precision arithmetic with half-precision operands", "FHADD FHFMA"),
         *_rows("fp32", "arithmetic of two singles", "FADD2 FMUL2 FFMA2", wide="ds"),
         *_rows("fp32", "single-precision arithmetic on uniform registers", "UFADD UFFMA UFMNMX UFMUL UFSEL UFSET UFSETP"),
         *_rows("fp64", "double-precision arithmetic", "DADD DMUL DFMA DMNMX DSET", wide="ds"),
@@ -70,7 +71,8 @@ TABLE: dict[str, SassOpcode] = {
         *_rows("int", "arithmetic on uniform registers", "UIADD3 UIMAD UISETP ULEA ULEPC ULOP ULOP3 ULOP32I UMOV UP2UR "
                "UPLOP3 UPRMT UPSETP UR2UP USEL USGXT USHF USHL USHR UBMSK UF2F UF2FP UF2I UF2IP UFRND UI2F UI2FP UI2I UI2IP UIABS "
                "UIMNMX UISCADD UVIADD UVIMNMX UMEMSETS CREDUX UREDGR USTGR"),
-        *_rows("int", "sums, moves, selections of register pairs", "IADD.64 MOV.64 SEL.64 UIADD3.64 UMOV.64 USEL.64", wide="ds"),
+        *_rows("int", "sums, moves, selections of register pairs", "IADD.64 IMNMX.S64 IMNMX.U64 MOV.64 SEL.64 UIADD3.64 UMOV.64 "
+               "USEL.64", wide="ds"),
         *_rows("int", "comparison of register pairs", " ".join(
             f"{base}.{name}.{kind}" for base in ("ISETP", "UISETP") for name in ("LT", "LE", "EQ", "NE", "GE", "GT")
             for kind in ("S64", "U64")), wide="s"),

@@ -79,8 +79,8 @@ def _access_words(meaning: Meaning, tokens: Sequence[str]) -> tuple[str, ...]:
         words = ["global"]
     if "STRONG" in tokens or "MMIO" in tokens:
         words.append("relaxed")
-    if meaning.bytes == 16:
-        return (*words, "v4", "b32")
+    if meaning.bytes in (16, 32):
+        return (*words, f"v{meaning.bytes // 4}", "b32")
     return (*words, _TYPES.get(meaning.bytes, "b32"))
 
 

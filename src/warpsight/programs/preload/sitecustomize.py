@@ -1,4 +1,5 @@
-"""Imported by Python as it starts, in a process of `warpsight run`: `cuda.bindings.runtime` calls Warpsight's runtime library.
+"""Imported by Python as it starts, in a process of `warpsight run`: `cuda.bindings.runtime` calls Warpsight's runtime library, and
+for PyTorch of the CPU `cuda` means the CPU (`cpu_as_cuda.py`).
 
 NVIDIA's runtime is part of the package's extension module, which is stripped, so that `static_runtime.c` cannot replace it. Cython
 publishes the C functions of a module to other modules, by name (`__pyx_capi__`): here they become Warpsight's functions of these
@@ -46,11 +47,25 @@ class _Runtime(Loader):
                 functions[name] = make(ctypes.cast(ours, ctypes.c_void_p), name_of(old), None)
 
 
+class _Torch(_Runtime):
+    """Loads PyTorch, and changes it where it is of the CPU."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        self._loader.exec_module(module)
+        if module.version.cuda is None and module.version.hip is None:
+            spec = importlib.util.spec_from_file_location("_warpsight_cpu_as_cuda", os.path.join(_FOLDER, "cpu_as_cuda.py"))
+            if spec is not None and spec.loader is not None:
+                changes = importlib.util.module_from_spec(spec)
+                spec.loader.exec_module(changes)
+                changes.install(module, _LIBRARIES)
+
+
 class _Finder(MetaPathFinder):
     def find_spec(self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
-        spec = PathFinder.find_spec(fullname, path, target) if fullname in _MODULES else None
-        if spec is not None and spec.loader is not None:
-            spec.loader = _Runtime(spec.loader)
+        loader = _Torch if fullname == "torch" else _Runtime if fullname in _MODULES else None
+        spec = PathFinder.find_spec(fullname, path, target) if loader else None
+        if loader and spec is not None and spec.loader is not None:
+            spec.loader = loader(spec.loader)
         return spec
 
 

@@ -218,8 +218,68 @@ static void replace_handed_on(const struct object *object, const struct file *fi
         protect(object, false);
 }
 
+/* -- PyTorch of the CPU. Its tensors get memory that kernels reach at the same address, so that a script may pass them to kernels. */
+
+#define TENSOR_LIBRARY "/libc10.so" /* allocates the memory of all of PyTorch's tensors of the CPU */
+
+static void *(*take)(size_t, size_t);
+static bool (*give_back)(void *);
+
+static int take_aligned(void **memory, size_t alignment, size_t bytes)
+{
+    void *taken = take(alignment, bytes);
+    if (!taken)
+        return posix_memalign(memory, alignment, bytes);
+    *memory = taken;
+    return 0;
+}
+
+static void free_either(void *memory)
+{
+    if (!give_back(memory))
+        free(memory);
+}
+
+/* Where the object calls a function of another file, it calls ours. */
+static void replace_imports(const struct object *object, const Elf64_Rela *rows, size_t bytes, const Elf64_Sym *symbols, const char *names)
+{
+    for (size_t k = 0; rows && k < bytes / sizeof *rows; k++) {
+        const char *name = names + symbols[ELF64_R_SYM(rows[k].r_info)].st_name;
+        unsigned type = ELF64_R_TYPE(rows[k].r_info);
+        void *ours = !strcmp(name, "posix_memalign") ? (void *)take_aligned : !strcmp(name, "free") ? (void *)free_either : NULL;
+        uintptr_t place = object->base + rows[k].r_offset, page = (uintptr_t)sysconf(_SC_PAGESIZE), first = place / page * page;
+        if (ours && (type == R_X86_64_JUMP_SLOT || type == R_X86_64_GLOB_DAT)
+            && !mprotect((void *)first, place + sizeof ours - first, PROT_READ | PROT_WRITE))
+            memcpy((void *)place, &ours, sizeof ours);
+    }
+}
+
+static void replace_allocator(const struct object *object)
+{
+    void *runtime = open_beside("libcudart.so.13");
+    uint64_t values[DT_NUM] = {0};
+    for (int k = 0; k < object->count; k++)
+        if (object->segments[k].p_type == PT_DYNAMIC)
+            for (const Elf64_Dyn *row = (const void *)(object->base + object->segments[k].p_vaddr); row->d_tag != DT_NULL; row++)
+                if (row->d_tag > 0 && row->d_tag < DT_NUM)
+                    values[row->d_tag] = row->d_un.d_val; /* addresses, which the loader has moved */
+    *(void **)&take = runtime ? dlsym(runtime, "__cudaTakeForHost") : NULL;
+    *(void **)&give_back = runtime ? dlsym(runtime, "__cudaGiveBackFromHost") : NULL;
+    if (!take || !give_back || !values[DT_SYMTAB] || !values[DT_STRTAB])
+        return;
+    const Elf64_Sym *symbols = (const void *)values[DT_SYMTAB];
+    const char *names = (const char *)values[DT_STRTAB];
+    replace_imports(object, (const void *)values[DT_JMPREL], values[DT_PLTRELSZ], symbols, names);
+    replace_imports(object, (const void *)values[DT_RELA], values[DT_RELASZ], symbols, names);
+}
+
 static void look_at(const struct object *object, bool initialized)
 {
+    size_t length = strlen(object->path), name = strlen(TENSOR_LIBRARY);
+    if (length >= name && !strcmp(object->path + length - name, TENSOR_LIBRARY)) {
+        replace_allocator(object);
+        return;
+    }
     struct stat state;
     int handle = open(object->path, O_RDONLY | O_CLOEXEC);
     if (handle < 0)

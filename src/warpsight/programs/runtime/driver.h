@@ -58,6 +58,7 @@ API error_t_ cudaMemcpyAsync(void *to, const void *from, size_t bytes, int kind,
 API error_t_ cudaMemset2DAsync(void *to, size_t pitch, int value, size_t width, size_t height, void *stream);
 API error_t_ cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, const void *key, int threads, size_t shared,
                                                                     unsigned flags);
+API error_t_ cudaOccupancyAvailableDynamicSMemPerBlock(size_t *bytes, const void *key, int blocks, int threads);
 API error_t_ cudaOccupancyMaxActiveClusters(int *clusters, const void *key, const struct launch_config *config);
 API error_t_ cudaOccupancyMaxPotentialClusterSize(int *size, const void *key, const struct launch_config *config);
 API error_t_ cudaStreamAddCallback(void *stream, void (*call)(void *, error_t_, void *), void *data, unsigned flags);

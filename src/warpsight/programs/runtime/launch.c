@@ -117,6 +117,11 @@ static error_t_ run(const void *key, struct dim3 grid, struct dim3 block, void *
         return MEMORY_ALLOCATION;
     for (int64_t k = 0; k < f->parameters; k++)
         memcpy(parameters + f->layout[k][0], arguments[k], (size_t)f->layout[k][1]);
+    status = make_parameters(f, parameters);
+    if (status) {
+        free(parameters);
+        return status;
+    }
     struct message message = {f->id, {grid.x, grid.y, grid.z}, {block.x, block.y, block.z}, {shape[0], shape[1], shape[2]},
                               (int64_t)extras.shared, (int64_t)table_count(), extras.cooperative, (int64_t)heap_limit(),
                               f->parameter_bytes};

@@ -137,6 +137,30 @@ API error_t_ cudaLibraryGetKernel(void **kernel, void *library, const char *name
     return leave(status == INVALID_DEVICE_FUNCTION ? SYMBOL_NOT_FOUND : status);
 }
 
+/* The number of kernels, of which the first ones are resolved where there is room for them. */
+static error_t_ kernels_of(void *library, void **kernels, unsigned room, unsigned *count)
+{
+    struct function *function;
+    error_t_ status = enter();
+    for (*count = 0; status == SUCCESS && (!kernels || *count < room); ++*count) {
+        status = kernel_at(library, *count, &function);
+        if (status == INVALID_VALUE) {
+            status = SUCCESS;
+            break;
+        }
+        if (status == SUCCESS && kernels)
+            kernels[*count] = function;
+    }
+    return leave(status);
+}
+
+API error_t_ cudaLibraryGetKernelCount(unsigned *count, void *library) { return count ? kernels_of(library, NULL, 0, count) : INVALID_VALUE; }
+API error_t_ cudaLibraryEnumerateKernels(void **kernels, unsigned room, void *library)
+{
+    unsigned count;
+    return kernels && room ? kernels_of(library, kernels, room, &count) : INVALID_VALUE;
+}
+
 API error_t_ cudaLibraryGetGlobal(void **address, size_t *bytes, void *library, const char *name)
 {
     struct variable *variable;
@@ -197,6 +221,16 @@ API error_t_ cuLibraryUnload(void *library) { FORWARD_PLAIN(cudaLibraryUnload(li
 API error_t_ cuLibraryGetKernel(void **kernel, void *library, const char *name)
 {
     FORWARD_PLAIN(cudaLibraryGetKernel(kernel, library, name));
+}
+API error_t_ cuLibraryGetKernelCount(unsigned *count, void *library) { FORWARD_PLAIN(cudaLibraryGetKernelCount(count, library)); }
+API error_t_ cuLibraryEnumerateKernels(void **kernels, unsigned room, void *library)
+{
+    FORWARD_PLAIN(cudaLibraryEnumerateKernels(kernels, room, library));
+}
+API error_t_ cuModuleGetFunctionCount(unsigned *count, void *module) { FORWARD(cudaLibraryGetKernelCount(count, module)); }
+API error_t_ cuModuleEnumerateFunctions(void **functions, unsigned room, void *module)
+{
+    FORWARD(cudaLibraryEnumerateKernels(functions, room, module));
 }
 API error_t_ cuLibraryGetGlobal(void **address, size_t *bytes, void *library, const char *name)
 {
@@ -356,6 +390,10 @@ API error_t_ cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, v
     FORWARD(cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(blocks, function, threads, shared, flags));
 }
 
+API error_t_ cuOccupancyAvailableDynamicSMemPerBlock(size_t *bytes, void *function, int blocks, int threads)
+{
+    FORWARD(cudaOccupancyAvailableDynamicSMemPerBlock(bytes, function, blocks, threads));
+}
 API error_t_ cuOccupancyMaxActiveClusters(int *clusters, void *function, const struct driver_config *config)
 {
     struct launch_config same_config = config ? runtime_config(config) : (struct launch_config){0};

@@ -11,7 +11,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define PROTOCOL 6u
+#define PROTOCOL 7u
 
 struct head { uint32_t kind, bytes; };
 

@@ -38,6 +38,33 @@ static error_t_ take(void *pointer, bool host)
     return leave(status);
 }
 
+/* Memory for a library of the host, which kernels may reach too: `preload/static_runtime.c` asks. NULL where there is none. */
+API void *__cudaTakeForHost(size_t alignment, size_t bytes)
+{
+    uint64_t address = 0;
+    if (alignment > ALIGNMENT || !enter_for_host())
+        return NULL;
+    if (allocate(bytes, KIND_TENSOR, 0, &address))
+        address = 0;
+    leave(SUCCESS);
+    return (void *)address;
+}
+
+/* Whether the memory was given by that. */
+API bool __cudaGiveBackFromHost(void *pointer)
+{
+    uint64_t low, high;
+    if (!in_arena(pointer))
+        return false;
+    enter_quietly();
+    const struct allocation *found = find_allocation((uint64_t)pointer, &low, &high);
+    bool ours = found && found->kind == KIND_TENSOR && low == (uint64_t)pointer;
+    if (ours && is_connected()) /* a forked process shares the memory, and keeps it */
+        release(low);
+    leave(SUCCESS);
+    return ours;
+}
+
 API error_t_ cudaMalloc(void **pointer, size_t bytes) { return give(pointer, bytes, KIND_DEVICE, 0); }
 /* A graph that allocates is not provided. */
 static error_t_ refuse_capture(void)

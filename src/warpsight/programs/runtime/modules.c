@@ -102,7 +102,7 @@ static error_t_ add_variable(struct module *module, const char *name, size_t len
     return SUCCESS;
 }
 
-/* The answer to LOAD: module id, count, then per variable address, size, writable, bytes of its name, its name. */
+/* The answer to LOAD: module id, count, then per variable address, size, writable, bytes of its name, its name; then the kernels' names. */
 static error_t_ place_variables(struct module *module, const char *answer, size_t bytes)
 {
     int64_t head[2], row[4];
@@ -131,6 +131,12 @@ static error_t_ place_variables(struct module *module, const char *answer, size_
         }
         answer += row[3];
     }
+    free(module->kernel_names);
+    module->kernel_names_bytes = (size_t)(end - answer);
+    module->kernel_names = malloc(module->kernel_names_bytes + 1);
+    if (!module->kernel_names)
+        return MEMORY_ALLOCATION;
+    memcpy(module->kernel_names, answer, module->kernel_names_bytes);
     return SUCCESS;
 }
 
@@ -189,7 +195,16 @@ error_t_ find_variable(const void *key, struct variable **found)
     return INVALID_SYMBOL;
 }
 
-/* The answer to RESOLVE: 14 numbers, then offset and size of each parameter. */
+/* What `resolve` has found, which may be something else after cudaDeviceReset. */
+static void forget_function(struct function *f)
+{
+    f->resolved = false;
+    free(f->layout);
+    f->layout = NULL;
+    set_maker(f, NULL, 0);
+}
+
+/* The answer to RESOLVE: 18 numbers, then offset and size of each parameter, then the code that makes others. */
 error_t_ resolve(struct function *function)
 {
     if (function->resolved)
@@ -200,7 +215,7 @@ error_t_ resolve(struct function *function)
     void *answer = NULL;
     size_t bytes = 0;
     status = call_emulator(3, &function->module->id, sizeof function->module->id, function->name, strlen(function->name), &answer, &bytes);
-    int64_t head[17];
+    int64_t head[18];
     if (status == SUCCESS && bytes >= sizeof head) {
         memcpy(head, answer, sizeof head);
         function->id = head[0];
@@ -217,13 +232,15 @@ error_t_ resolve(struct function *function)
             memcpy(function->cluster, head + 10, sizeof function->cluster);
         function->max_cluster = head[13];
         memcpy(function->block, head + 14, sizeof function->block);
-        function->layout = malloc(bytes - sizeof head + 1);
+        size_t layout_bytes = bytes - sizeof head - (size_t)head[17];
+        function->layout = malloc(layout_bytes + 1);
         if (!function->layout)
             abort();
-        memcpy(function->layout, (char *)answer + sizeof head, bytes - sizeof head);
+        memcpy(function->layout, (char *)answer + sizeof head, layout_bytes);
+        status = set_maker(function, (char *)answer + sizeof head + layout_bytes, (size_t)head[17]);
         if (!function->max_dynamic_shared)
             function->max_dynamic_shared = (int)(the_device.values[D_SHARED_PER_BLOCK] - function->shared);
-        function->resolved = true;
+        function->resolved = status == SUCCESS;
     }
     free(answer);
     return status;
@@ -239,11 +256,8 @@ void forget_modules(void)
             v->resolved = false;
     }
     for (unsigned k = 0; k < BUCKETS; k++)
-        for (struct function *f = by_host[k]; f; f = f->next) {
-            f->resolved = false;
-            free(f->layout);
-            f->layout = NULL;
-        }
+        for (struct function *f = by_host[k]; f; f = f->next)
+            forget_function(f);
 }
 
 /* -- Modules that the program loads itself. Their kernels are found by handles, which are their keys as well. */
@@ -278,7 +292,7 @@ static void remove_functions(const struct module *module)
                 continue;
             }
             *link = f->next;
-            free(f->layout);
+            forget_function(f);
             free((char *)f->name);
             free(f);
         }
@@ -299,6 +313,7 @@ error_t_ remove_module(struct module *module)
         free((char *)v->name);
         free(v);
     }
+    free(module->kernel_names);
     free((void *)module->fatbin);
     free(module);
     return SUCCESS;
@@ -337,6 +352,18 @@ error_t_ named_function(struct module *module, const char *name, struct function
     by_host[bucket(function)] = function;
     *found = function;
     return SUCCESS;
+}
+
+error_t_ kernel_at(struct module *module, size_t place, struct function **found)
+{
+    if (!is_loaded_by_program(module))
+        return INVALID_HANDLE;
+    error_t_ status = load(module);
+    const char *name = module->kernel_names, *end = name + module->kernel_names_bytes;
+    for (; status == SUCCESS && name < end; name += strlen(name) + 1)
+        if (!place--)
+            return named_function(module, name, found);
+    return status ? status : INVALID_VALUE;
 }
 
 error_t_ named_variable(struct module *module, const char *name, struct variable **found)

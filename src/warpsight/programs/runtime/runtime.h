@@ -45,7 +45,7 @@ struct channel { int x, y, z, w, kind; };
 struct location { int type, id; };
 
 /* Memory that lies outside all device allocations belongs to the host. */
-enum kind { KIND_DEVICE, KIND_MANAGED, KIND_HOST, KIND_MODULE };
+enum kind { KIND_DEVICE, KIND_MANAGED, KIND_HOST, KIND_MODULE, KIND_TENSOR /* of PyTorch of the CPU, which the host frees */ };
 
 struct allocation { /* beside a row of the shared table */
     enum kind kind;
@@ -87,6 +87,8 @@ struct function {
     int64_t max_cluster;  /* the most blocks that it was compiled for, 0 where that is not said */
     int max_dynamic_shared, carveout, cluster_needed, cluster_policy;
     bool any_cluster_size; /* more than 8 blocks */
+    void *maker;          /* makes the parameters behind those of the layout; NULL where there are none */
+    size_t maker_bytes;
     struct function *next;
 };
 
@@ -107,6 +109,8 @@ struct module {
     bool loaded, by_program; /* the program loads it itself, and asks for its kernels and variables by name */
     error_t_ failed;
     struct variable *variables;
+    char *kernel_names;        /* each with its zero byte; NULL before it is loaded */
+    size_t kernel_names_bytes;
     struct module *next;
 };
 
@@ -125,6 +129,7 @@ extern uint8_t *the_table;
 /* state.c: every call of the interface begins with `enter` and ends with `leave`. */
 error_t_ enter(void);            /* lock, connect; gives an earlier fault, which no later call gets past */
 error_t_ enter_quietly(void);    /* lock only */
+bool enter_for_host(void);       /* lock, connect, for what is no call of the program's; false, without the lock, where that fails */
 error_t_ leave(error_t_ result); /* remember an error for cudaGetLastError, unlock */
 void fault(error_t_ code);       /* a launch has failed: later calls find out */
 void forget_fault(void);
@@ -182,7 +187,12 @@ void forget_modules(void);
 error_t_ add_module(const void *image, size_t bytes, struct module **added);
 error_t_ remove_module(struct module *module);
 error_t_ named_function(struct module *module, const char *name, struct function **found);
+error_t_ kernel_at(struct module *module, size_t place, struct function **found); /* INVALID_VALUE behind the last */
 error_t_ named_variable(struct module *module, const char *name, struct variable **found);
+
+/* made_parameters.c */
+error_t_ set_maker(struct function *f, const void *code, size_t bytes);
+error_t_ make_parameters(const struct function *f, void *parameters);
 
 /* copy.c */
 error_t_ copy_bytes(void *to, const void *from, size_t bytes, int kind);

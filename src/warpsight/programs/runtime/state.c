@@ -57,6 +57,16 @@ error_t_ enter_quietly(void)
     return SUCCESS;
 }
 
+bool enter_for_host(void)
+{
+    pthread_mutex_lock(&the_lock);
+    owner = owner ? owner : getpid();
+    if (owner == getpid() && !sticky && connect_emulator() == SUCCESS)
+        return true;
+    pthread_mutex_unlock(&the_lock);
+    return false;
+}
+
 void pause_lock(void) { pthread_mutex_unlock(&the_lock); }
 void resume_lock(void) { pthread_mutex_lock(&the_lock); }
 

@@ -1,0 +1,1 @@
+"""What is loaded into the processes of programs before anything else."""
