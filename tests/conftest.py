@@ -140,7 +140,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     if kept := os.environ.get("WARPSIGHT_TEST_CACHE"):
         files = sorted({str(item.path) for item in items if item.get_closest_marker("shared")})
         Path(kept).mkdir(parents=True, exist_ok=True)
-        (Path(kept) / "files-with-shared-tests").write_text("".join(f"{file}\n" for file in files))
+        written = Path(kept) / f"files-with-shared-tests.{os.getpid()}"
+        written.write_text("".join(f"{file}\n" for file in files))
+        written.replace(Path(kept) / "files-with-shared-tests")
 
 
 def _skip_without_reference(error: OSError | WarpsightError) -> None:
