@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -171,3 +172,21 @@ def test_numbas_own_functions_stay_where_numba_keeps_them(cache: Path, monkeypat
     assert list((tmp_path / "numba").rglob("*.nbi"))
     assert diskcache.folder() == cache
     assert not cache.exists()
+
+
+ALONE = """
+import sys
+import numba
+import numpy as np
+from warpsight.base import kept_code
+kept_code.prepare_numba()
+assert numba.njit(lambda x: 2 * x)(21) == 42
+print("scipy.linalg" in sys.modules)
+pair = np.array([1.0, 2.0])
+print(*numba.njit(lambda a: np.convolve(a, a))(pair), numba.njit(lambda a: np.dot(a, a))(pair), "scipy.linalg" in sys.modules)
+"""
+
+
+def test_scipy_is_imported_for_its_linear_algebra_alone() -> None:
+    done = subprocess.run([sys.executable, "-c", ALONE], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["False", "1.0 4.0 4.0 5.0 True"]

@@ -13,6 +13,7 @@ A text may have several instructions, with registers %p6, %r6, %c1 to %c4 (8 bit
 
 from __future__ import annotations
 
+import functools
 import math
 import struct
 from collections.abc import Callable, Iterable, Iterator
@@ -120,6 +121,7 @@ def _value(letter: str, rng: np.random.Generator) -> int:
     return int(rng.integers(0, 1 << 64, dtype=np.uint64)) & ((1 << width) - 1)
 
 
+@functools.cache
 def operand_values(letter: str, position: int) -> list[int]:
     """What each thread has in the operand of that letter and number. Every fourth is related to the one before it."""
     rng = np.random.default_rng([ord(letter), position])

@@ -126,12 +126,25 @@ FILL:
     return kernel(copy, size, before=fill)
 
 
+_HOMES: dict[str, tuple[str, str]] = {}
+
+
+def together(*texts: str) -> None:
+    """Kernels of one target that are machine code of one file, which the disassembler reads at once: it takes long to start."""
+    entry = ".visible .entry k("
+    module = texts[0].partition(entry)[0] + "\n".join(
+        f"{entry[:-1]}{number}({text.partition(entry)[2]}" for number, text in enumerate(texts)
+    )
+    _HOMES.update({text: (module, f"k{number}") for number, text in enumerate(texts)})
+
+
 def run(text: str, size: int, map_bytes: bytes, tensor: Any, data: Any, at: Sequence[int], level: str,
         gpu: str = "h100-sxm") -> warpsight.KernelTrace:  # fmt: skip
     coordinates = [*at, *[0] * (5 - len(at))]
     scratch = np.zeros(16, np.uint64)
     args = [map_bytes, scratch, tensor, data, *map(int, coordinates)]
-    return warpsight.trace(text, "k", grid=1, block=32, args=args, level=level,
+    text, name = _HOMES.get(text, (text, "k")) if level == "sass" else (text, "k")
+    return warpsight.trace(text, name, grid=1, block=32, args=args, level=level,
                            gpu=gpu, shared=-(-size // 8) * 8 + 8, max_instructions=5_000_000)  # fmt: skip
 
 

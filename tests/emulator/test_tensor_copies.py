@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tensor_copy_launch import LEVELS, load_kernel, run, store_kernel, swizzled, tensor_map
+from tensor_copy_launch import LEVELS, load_kernel, run, store_kernel, swizzled, tensor_map, together
 
 import warpsight
 from warpsight.base.errors import LaunchFault, UnsupportedError
@@ -34,6 +34,9 @@ CASES = [
     ("u16", (16, 5, 4, 3, 6), (8, 2, 3, 2, 2), (4, 1, 2, 2, -1), 0, ()),
     ("f32", (256, 128), (256, 64), (0, 60), 0, ()),
 ]
+WIDTHS = {"u8": 1, "f16": 2, "bf16": 2, "u16": 2, "f32": 4, "u64": 8}
+SIZES = [box_of(np.zeros(c[1][::-1], f"u{WIDTHS[c[0]]}"), c[3], c[2], c[5]).nbytes for c in CASES]
+together(*(load_kernel(len(case[1]), size) for case, size in zip(CASES, SIZES, strict=True)))
 
 
 @LEVELS
@@ -43,7 +46,7 @@ CASES = [
 def test_a_load_brings_the_box_with_zeros_outside_of_the_tensor(
     level: str, kind: str, sizes: Any, box: Any, at: Any, swizzle: int, steps: Any
 ) -> None:
-    width = {"u8": 1, "f16": 2, "bf16": 2, "u16": 2, "f32": 4, "u64": 8}[kind]
+    width = WIDTHS[kind]
     dtype = np.dtype(f"u{width}")
     padded = -(-sizes[0] * width // 16) * 16 // width
     tensor = np.random.default_rng(1).integers(1, 200, (*sizes[:0:-1], padded)).astype(dtype)
@@ -143,6 +146,7 @@ def test_a_store_leaves_what_lies_outside_of_the_tensor(level: str, at: Any) -> 
 
 REDUCTIONS = [("f32", "add", np.float32), ("u32", "max", np.uint32), ("s32", "min", np.int32), ("u64", "xor", np.uint64),
               ("f16", "add", np.float16), ("f16", "max", np.float16), ("u32", "inc", np.uint32)]  # fmt: skip
+together(*(store_kernel(2, 64 * np.dtype(dtype).itemsize, operation) for _, operation, dtype in REDUCTIONS))
 
 
 @LEVELS
@@ -195,21 +199,32 @@ def test_every_field_of_a_map_can_be_replaced(level: str) -> None:
     assert np.array_equal(data, swizzled(box_of(tensor, (12, 1), (8, 4)), 1))
 
 
-@LEVELS
-@pytest.mark.parametrize(("number", "kind"), [(0, "u8"), (5, "s64"), (10, "bf16"), (11, "tf32"), (14, "b4x16_p64")])
-def test_a_type_that_a_kernel_gives_to_a_map_is_that_of_the_same_number_of_the_driver(level: str, number: int, kind: str) -> None:
-    """Machine code has the bits that NVIDIA's assembler chose: 12 for b4x16_p64 (14), and those of f32 and one more for tf32."""
+def retyped(number: int) -> tuple[str, str]:
+    """A kernel that copies with a map whose type it has replaced, and one that leaves it."""
     made = f"    tensormap.replace.tile.elemtype.global.b1024.b32 [%map], {number};"
     text = load_kernel(2, 512).replace("8.6\n.target sm_90a", "8.7\n.target sm_100a")
     text = text.replace("    fence.proxy.tensormap::generic.release.gpu;", made)
-    if kind == "b4x16_p64":
+    if number == PACKED:
         text = text.replace("_, [%bar], 512", "_, [%bar], 256")
+    return text, text.replace(made, "")
+
+
+PACKED = 14
+RETYPED = [(0, "u8"), (5, "s64"), (10, "bf16"), (11, "tf32"), (PACKED, "b4x16_p64")]
+together(*dict.fromkeys(text for number, _ in RETYPED for text in retyped(number)))
+
+
+@LEVELS
+@pytest.mark.parametrize(("number", "kind"), RETYPED)
+def test_a_type_that_a_kernel_gives_to_a_map_is_that_of_the_same_number_of_the_driver(level: str, number: int, kind: str) -> None:
+    """Machine code has the bits that NVIDIA's assembler chose: 12 for b4x16_p64 (14), and those of f32 and one more for tf32."""
+    text, untouched = retyped(number)
     row = {"u8": 128, "s64": 16, "bf16": 64, "tf32": 32, "b4x16_p64": 128}[kind]
     bits = np.random.default_rng(2).integers(0, 256, (4, 128)).astype(np.uint8)
     given, blank = tensor_map(kind, (row, 4), (128,), (row, 4)), tensor_map("u8", (row, 4), (128,), (row, 4))
     data = [np.zeros(512, np.uint8) for _ in range(2)]
     for described, found in zip((given, blank), data, strict=True):
-        run(text if described is blank else text.replace(made, ""), 512, described, bits, found, (0, 0), level, "b200")
+        run(text if described is blank else untouched, 512, described, bits, found, (0, 0), level, "b200")
     assert data[0].any() and np.array_equal(*data)
 
 

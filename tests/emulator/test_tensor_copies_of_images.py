@@ -7,11 +7,12 @@ Expected pixels are walked here with NumPy. Where the ISA's text leaves the orde
 from __future__ import annotations
 
 import itertools
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
-from tensor_copy_launch import LEVELS, load_kernel, run, store_kernel, swizzled, tensor_map
+from tensor_copy_launch import LEVELS, load_kernel, run, store_kernel, swizzled, tensor_map, together
 
 from warpsight.base.errors import LaunchFault, UnsupportedError
 
@@ -32,15 +33,21 @@ def row_of_images(width: int, lower: int, upper: int, step: int, start: tuple[in
             image, w = image + 1, lower + offset
 
 
+def wide_kernel(mode: str, pixels: int, channels: int, halo: int, offset: int) -> tuple[str, int]:
+    """A copy of words, and its bytes."""
+    count = (128 + 4 * halo if mode.endswith("128") else pixels + halo) * channels * 4
+    return for_sm_100(load_kernel(4, count, mode, (halo, offset))), count
+
+
 def wide(tensor: np.ndarray, mode: str, pixels: int, corners: tuple[int, int], step: int, at: Any, halo: int, offset: int,
          level: str) -> np.ndarray:  # fmt: skip
     """The pixels that a copy with 64-byte rows brings from NHWC images, in the order of shared memory: [pixels, channels]."""
     images, height, width, channels = tensor.shape
-    count = (128 + 4 * halo if mode.endswith("128") else pixels + halo) * channels * 4
+    text, count = wide_kernel(mode, pixels, channels, halo, offset)
     described = tensor_map("u32", (channels, width, height, images), [tensor.strides[k] for k in (2, 1, 0)], (), steps=(1, step),
                            swizzle=2, im2col=(channels, pixels, corners[:1], corners[1:]), mode=WIDE)  # fmt: skip
     data = np.zeros(count, np.uint8)
-    run(for_sm_100(load_kernel(4, count, mode, (halo, offset))), count, described, tensor, data, at, level, "b200")
+    run(text, count, described, tensor, data, at, level, "b200")
     places = np.arange(count)
     return data[places ^ (places >> 7 & 3) << 4].view(np.uint32).reshape(-1, channels)
 
@@ -52,10 +59,17 @@ def pixels_of(tensor: np.ndarray, h: int, places: Any) -> np.ndarray:
     return np.array([tensor[n, h, w] if ok else zeros for (n, w), ok in zip(places, inside, strict=True)])
 
 
+WALKS = {
+    "example": ((0, 0), 1, 3, 2, 0), "stride-2-first": ((-1, 0), 2, -1, 1, 0), "stride-2-second": ((-1, 0), 2, -1, 0, 1),
+    "stride-3": ((-1, -1), 3, -1, 0, 2), "left-of-the-box": ((1, 0), 1, -1, 5, 3),
+}  # fmt: skip
+HALOS = [0, 2]
+together(*(wide_kernel("im2col::w", 20, 16, halo, offset)[0] for *_, halo, offset in WALKS.values()),
+         *(wide_kernel("im2col::w::128", 77, 16, halo, 0)[0] for halo in HALOS))  # fmt: skip
+
+
 @LEVELS
-@pytest.mark.parametrize(("corners", "step", "start", "halo", "offset"), [
-    ((0, 0), 1, 3, 2, 0), ((-1, 0), 2, -1, 1, 0), ((-1, 0), 2, -1, 0, 1), ((-1, -1), 3, -1, 0, 2), ((1, 0), 1, -1, 5, 3),
-], ids=["example", "stride-2-first", "stride-2-second", "stride-3", "left-of-the-box"])  # fmt: skip
+@pytest.mark.parametrize(("corners", "step", "start", "halo", "offset"), WALKS.values(), ids=WALKS)
 def test_im2col_w_stays_in_one_row_of_each_image(
     level: str, corners: tuple[int, int], step: int, start: int, halo: int, offset: int
 ) -> None:
@@ -74,7 +88,7 @@ def test_im2col_w_by_hand() -> None:
 
 
 @LEVELS
-@pytest.mark.parametrize("halo", [0, 2])
+@pytest.mark.parametrize("halo", HALOS)
 def test_im2col_w_128_has_a_halo_behind_each_32_pixels(level: str, halo: int) -> None:
     """128 pixels, then the first halo pixel of each of the four chunks, then the second ones."""
     tensor = np.arange(1, 1 + 40 * 2 * 5 * 16, dtype=np.uint32).reshape(40, 2, 5, 16)
@@ -97,8 +111,13 @@ def sliced_map(tensor: np.ndarray, kind: str, box: Any = (), **options: Any) -> 
     return tensor_map(kind, (w, h, count, n), strides, box, interleave=tensor[0, 0, 0, 0].nbytes // 16, **options)
 
 
+SLICED = {"16": (16, 0, 1), "16-step-2": (16, 0, 2), "32": (32, 1, 1)}
+together(*(make(4, 48 * width // step) for width, _, step in SLICED.values()
+           for make in (load_kernel, store_kernel, partial(store_kernel, operation="and"))))  # fmt: skip
+
+
 @LEVELS
-@pytest.mark.parametrize(("width", "swizzle", "step"), [(16, 0, 1), (16, 0, 2), (32, 1, 1)], ids=["16", "16-step-2", "32"])
+@pytest.mark.parametrize(("width", "swizzle", "step"), SLICED.values(), ids=SLICED)
 def test_a_box_of_an_interleaved_tensor_has_one_slice_of_the_channels(level: str, width: int, swizzle: int, step: int) -> None:
     images = np.random.default_rng(5).integers(1, 9999, (3, 6, 7, 64)).astype(np.uint16)
     tensor, at = slices(images, width), (3, -1, 2, 1)  # w, h, slice, image

@@ -13,10 +13,8 @@ pytestmark = pytest.mark.unit
 BARRIERS, ROUNDS = 64, (2, 6)
 INTERVAL, LATENCY = 2, 13
 
-TEXT = """.version 8.6
-.target sm_80
-.address_size 64
-.visible .entry k(.param .u64 out, .param .u32 rounds)
+HEAD = ".version 8.6\n.target sm_80\n.address_size 64\n"
+KERNEL = """.visible .entry {name}(.param .u64 out, .param .u32 rounds)
 {{
     .reg .b32 %r, %n, %t; .reg .b64 %q; .reg .pred %p; .shared .b32 word[1];
     ld.param.u32 %r, [rounds]; mov.u32 %n, 0; mov.u32 %t, %tid.x;
@@ -25,10 +23,30 @@ next: .pragma "nounroll";
     {barriers}
     sub.u32 %r, %r, 1; setp.ne.u32 %p, %r, 0; @%p bra next;
     ld.param.u64 %q, [out]; st.global.u32 [%q], %n;
+    {copy}
     ret;
 }}
 """
 COPY = "cp.async.ca.shared.global [word], [%q], 4;"  # walks the block as a whole, with its barriers
+WHOLE = [(32, 14.6), (256, 28), (512, 45), (1024, 77)]  # threads, cycles as measured
+PARTS = [(256, 128), (512, 64), (1024, 512)]  # threads, and how many the barrier is for
+
+
+def name_of(threads: int, those: int, walked: bool) -> str:
+    return f"k_{threads}_{those}" + "_walked" * walked
+
+
+def kernel_text(threads: int, those: int, walked: bool) -> str:
+    barriers = [f"bar.sync 1, {those};" if those else "bar.sync 0;"] * BARRIERS
+    name = name_of(threads, those, walked)
+    return KERNEL.format(name=name, barriers="\n".join(barriers), those=those or threads, copy=COPY if walked else "")
+
+
+# All kernels are assembled at once: the disassembler takes long to start.
+TEXT = HEAD + "".join(
+    [kernel_text(threads, 0, walked) for threads, _ in WHOLE for walked in (False, True)]
+    + [kernel_text(*part, False) for part in PARTS]
+)
 
 
 def a_barrier(gpu: str, threads: int, *changes: str, walked: bool = False, those: int = 0) -> list[float]:
@@ -36,11 +54,8 @@ def a_barrier(gpu: str, threads: int, *changes: str, walked: bool = False, those
 
     `those`: how many threads it is for; 0: for all. The other ones end at once.
     """
-    text = TEXT.format(barriers="\n".join([f"bar.sync 1, {those};" if those else "bar.sync 0;"] * BARRIERS), those=those or threads)
-    if walked:
-        text = text.replace("    ret;", f"    {COPY}\n    ret;")
-    out = np.zeros(1, np.uint32)
-    traces = [warpsight.trace(text, "k", grid=1, block=threads, args=[out, n], gpu=gpu, level="sass") for n in ROUNDS]
+    out, name = np.zeros(1, np.uint32), name_of(threads, those, walked)
+    traces = [warpsight.trace(TEXT, name, grid=1, block=threads, args=[out, n], gpu=gpu, level="sass") for n in ROUNDS]
     assert all("BAR.SYNC" in " ".join(i.opcode for i in trace.instructions) for trace in traces)
     return [
         (many - few) / (ROUNDS[1] - ROUNDS[0]) / BARRIERS
@@ -50,7 +65,7 @@ def a_barrier(gpu: str, threads: int, *changes: str, walked: bool = False, those
 
 
 @pytest.mark.parametrize("walked", [False, True])
-@pytest.mark.parametrize(("threads", "measured"), [(32, 14.6), (256, 28), (512, 45), (1024, 77)])
+@pytest.mark.parametrize(("threads", "measured"), WHOLE)
 def test_a_barrier_takes_two_cycles_a_warp_and_thirteen_more(threads: int, measured: float, walked: bool) -> None:
     """All warps go on together, arrive one after the other, and go on again. `measured` on a B300 (QuickRunCUDA)."""
     by_hand = INTERVAL * threads / 32 + LATENCY
@@ -59,7 +74,7 @@ def test_a_barrier_takes_two_cycles_a_warp_and_thirteen_more(threads: int, measu
         assert by_hand <= found <= by_hand + 1  # counting and branching of a round are a part of a cycle for each barrier
 
 
-@pytest.mark.parametrize(("threads", "those"), [(256, 128), (512, 64), (1024, 512)])
+@pytest.mark.parametrize(("threads", "those"), PARTS)
 def test_a_barrier_of_a_part_takes_as_long_for_the_warps_of_the_part(threads: int, those: int) -> None:
     """The same unit takes their arrivals."""
     by_hand = INTERVAL * those / 32 + LATENCY

@@ -60,8 +60,9 @@ def test_program_ends_with_the_run_that_started_it(number: signal.Signals, tmp_p
 
 
 @needs_nvcc
-@pytest.mark.parametrize("seconds", [0, 0.1, 0.3, 1])
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize(
+    ("number", "seconds"), [(signal.SIGTERM, 0), (signal.SIGHUP, 0.1), (signal.SIGTERM, 0.3), (signal.SIGHUP, 1)]
+)
 def test_run_ends_in_the_middle_of_a_launch(number: signal.Signals, seconds: float, tmp_path: Path) -> None:
     """The kernel never ends by itself. A signal that comes while a module is imported or compiled must not be lost."""
     with _start(tmp_path, "/usr/bin/stdbuf", "-oL", str(build("errors.cu")), "4") as host:

@@ -28,7 +28,7 @@ extern "C" int scaled() {
 
 def _nvcc(folder: Path, name: str, *arguments: str) -> Path:
     program = folder / name
-    subprocess.run(["nvcc", *arguments, "-o", str(program)], check=True, capture_output=True, timeout=600)
+    subprocess.run(["nvcc", "-std=c++14", *arguments, "-o", str(program)], check=True, capture_output=True, timeout=600)
     return program
 
 

@@ -28,7 +28,7 @@ def table(case: Study, executor: Executor, folder: Path) -> bytes:
 
 
 def test_two_processes_give_the_bytes_of_one(tmp_path: Path) -> None:
-    case = study("sm_count=1:20:1", "noc.bandwidth=500GB/s,1TB/s")
+    case = study("sm_count=1:19:2", "noc.bandwidth=500GB/s,1TB/s")
     two = table(case, make_executor("processes", jobs=2), tmp_path / "two")
     assert two == table(case, make_executor("inline"), tmp_path / "one")
 

@@ -5,6 +5,7 @@ Other modules load this one lazily: it imports Numba.
 
 from __future__ import annotations
 
+import importlib
 import os
 import pickle
 import secrets
@@ -17,6 +18,7 @@ from typing import Any
 import numba
 from llvmlite import binding
 from numba.core import bytecode, caching, ccallback, codegen, serialize, sigutils, typeinfer
+from numba.np import linalg
 
 from warpsight._version import __version__
 from warpsight.base import diskcache
@@ -98,14 +100,45 @@ def _set_environment(generator: Any, name: str, environment: Any) -> None:
 _numbas_own_set_env = codegen.JITCPUCodegen.set_env
 
 
+class _Blas:
+    """Whether SciPy has the linear algebra that Numba calls, found out when Numba asks for the first time."""
+
+    def __bool__(self) -> bool:
+        return bool(_array_functions()._check_blas())
+
+
+def _array_functions() -> Any:
+    return importlib.import_module("numba.np.arraymath")
+
+
+def _leave_scipy_alone() -> None:
+    """Numba imports SciPy, where it is installed, to see whether it has BLAS, which one function of NumPy's would use. That takes
+    every process a third of the time in which it imports Numba itself.
+    """
+    if "numba.np.arraymath" in sys.modules:
+        return
+
+    def refuse() -> None:
+        raise ImportError
+
+    find = linalg.ensure_blas
+    linalg.ensure_blas = refuse
+    try:
+        functions = _array_functions()
+    finally:
+        linalg.ensure_blas = find
+    functions.ensure_blas, functions._HAVE_BLAS = find, _Blas()
+
+
 def prepare_numba() -> None:
-    """Before the first function is compiled: libraries as above, and symbols that no other process has.
+    """Before the first function is compiled: libraries as above, symbols that no other process has, and no import of SciPy.
 
     Numba numbers the functions of a process from 1. Two functions of one name that two processes have kept could have one symbol,
     and a process that loads both would call the first for the second.
     """
     codegen.JITCPUCodegen._library_class = _Library
     codegen.JITCPUCodegen.set_env = _set_environment
+    _leave_scipy_alone()
     bytecode.FunctionIdentity._unique_ids = iter(partial(secrets.randbits, 64), -1)  # of the system, so after a fork too
 
 

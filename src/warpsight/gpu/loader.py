@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -107,7 +108,23 @@ def _locate(gpu: str, folder: Path, place: str = "", remedy: str = "") -> tuple[
 
 
 def _read(path: Path, shown: str, chain: tuple[tuple[Path, str], ...], problems: Problems) -> _Draft:
-    """One file on top of those that it is `like`."""
+    """One file on top of those that it is `like`. What the catalogue says is read once in a process."""
+    if catalog_path(path.stem) != path:
+        return _read_file(path, shown, chain, problems)
+    status = path.stat()
+    kept = _of_catalog(path, shown, (status.st_mtime_ns, status.st_size))
+    problems += kept[1]
+    return replace(kept[0], values=dict(kept[0].values))
+
+
+@lru_cache(maxsize=128)
+def _of_catalog(path: Path, shown: str, state: tuple[int, int]) -> tuple[_Draft, Problems]:
+    """The GPU of a file of the catalogue, as long as the file's `state` stays, and what is wrong with it."""
+    problems = Problems()
+    return _read_file(path, shown, (), problems), problems
+
+
+def _read_file(path: Path, shown: str, chain: tuple[tuple[Path, str], ...], problems: Problems) -> _Draft:
     chain = (*chain, (path.resolve(), shown))
     document = read_document(path, shown, problems)
     own = read_values(document, problems)

@@ -30,6 +30,7 @@ from warpsight.programs.wire import CHECK_VARIABLE, MEMORY_VARIABLE, SOCKET_VARI
 _SOURCES = Path(__file__).parent / "runtime"
 # Without sibling calls the function of the interface that a program has called is in the back trace. With -Bsymbolic the library
 # calls its own functions, also where a package of Python has loaded NVIDIA's runtime with the same names.
+_VERSION = "CUDART"  # what is defined as the version
 _FLAGS = ("-std=c11", "-O2", "-fPIC", "-fvisibility=hidden", "-Wall", "-Wextra", "-pthread", "-fno-optimize-sibling-calls",
           "-Wl,-Bsymbolic")  # fmt: skip
 _KIND = "runtime"
@@ -73,10 +74,11 @@ def library_folder(scratch: Path) -> Path:
     if not all(kept):
         command = compiler()
         with ThreadPoolExecutor() as pool:
-            list(pool.map(lambda version: _build(command, version, scratch), SONAMES))
+            common = list(pool.map(lambda source: _object(command, source, scratch), sources_of_any_version()))
+            list(pool.map(lambda version: _build(command, version, scratch, common), SONAMES))
         _build_driver(command, scratch)
         for source, name in ((_PRELOAD_SOURCE, _PRELOAD), (_NVTX_SOURCE, _NVTX)):
-            _link(command, [*_PRELOAD_FLAGS, str(source), "-ldl"], scratch / name)
+            _make(command, [*_PRELOAD_FLAGS, str(source), "-ldl"], scratch / name)
         for name in names:
             diskcache.put_library(_KIND, content, name, (scratch / name).read_bytes())
         kept = [diskcache.library(_KIND, content, name) for name in names]
@@ -96,27 +98,45 @@ def _unloadable(folder: Path) -> bool:
     return bool(set(":;$") & set(str(folder)))
 
 
-def _build(command: str, version: int, folder: Path) -> None:
+def _sources() -> list[Path]:
+    return sorted(_SOURCES.glob("*.c"))
+
+
+def sources_of_any_version() -> list[Path]:
+    """The sources of the runtime that are the same for every version of CUDA's interface: compiled once."""
+    return [source for source in _sources() if _VERSION not in source.read_text()]
+
+
+def _object(command: str, source: Path, folder: Path) -> Path:
+    made = folder / f"{source.stem}.o"
+    _make(command, [*_FLAGS, "-c", str(source)], made)
+    return made
+
+
+def _build(command: str, version: int, folder: Path, common: Sequence[Path]) -> None:
+    """The library of one version from the objects `common` to all, and its own."""
     soname = SONAMES[version]
     script = folder / f"{soname}.map"
     script.write_text(f"{soname} {{ global: cuda*; __cuda*; cu[A-Z]*; InitializeInjectionNvtx2; local: *; }};\n")
     per_thread = (_SOURCES / "per_thread.txt").read_text().split()
-    arguments = [*_FLAGS, f"-DCUDART={version}", "-shared", f"-Wl,-soname,{soname}", f"-Wl,--version-script,{script}"]
+    arguments = [*_FLAGS, f"-D{_VERSION}={version}", "-shared", f"-Wl,-soname,{soname}", f"-Wl,--version-script,{script}"]
     # Streams of a thread's own behave as the default stream does here, so that both names are one function.
     arguments += [f"-Wl,--defsym={name}={name[:-5]}" for name in per_thread]
-    _link(command, [*arguments, *sorted(str(f) for f in _SOURCES.glob("*.c")), "-ldl"], folder / soname)
+    common_names = {made.stem for made in common}
+    own = [source for source in _sources() if source.stem not in common_names]
+    _make(command, [*arguments, *map(str, [*own, *common]), "-ldl"], folder / soname)
 
 
 def _build_driver(command: str, folder: Path) -> None:
     """The driver's library is empty and needs the runtime's, which has the functions of both: they have one memory."""
-    _link(command, ["-shared", "-nostdlib", f"-Wl,-soname,{_BESIDE}", "-x", "c", os.devnull], folder / "beside.so")
+    _make(command, ["-shared", "-nostdlib", f"-Wl,-soname,{_BESIDE}", "-x", "c", os.devnull], folder / "beside.so")
     needs = ["-shared", "-nostdlib", f"-Wl,-soname,{DRIVER}", "-Wl,--no-as-needed", str(folder / "beside.so")]
-    _link(command, needs, folder / DRIVER)
+    _make(command, needs, folder / DRIVER)
 
 
-def _link(command: str, arguments: Sequence[str], library: Path) -> None:
-    build = subprocess.run([command, *arguments, "-o", str(library)], capture_output=True, text=True, check=False)
-    if build.returncode or not library.is_file():
+def _make(command: str, arguments: Sequence[str], made: Path) -> None:
+    build = subprocess.run([command, *arguments, "-o", str(made)], capture_output=True, text=True, check=False)
+    if build.returncode or not made.is_file():
         silent = f"the compiler says nothing, ends with exit code {build.returncode} and makes no library"
         said = build.stderr.strip()[:600] or silent
         remedy = "set CC to a C compiler, or unset it"
