@@ -51,9 +51,7 @@ def _run(ready: ReadyLaunch, architecture: Architecture | None) -> tuple[list[np
         for each in ready.launch.arguments
     )
     launch: Launch = replace(ready.launch, arguments=arguments)
-    # Machine code runs once; the code of the PTX is that of any other run.
-    briefly = architecture is not None
-    prepared = prepare_kernel(ready.source, launch.kernel, architecture=architecture, assembler=(UNFUSED,), briefly=briefly)
+    prepared = prepare_kernel(ready.source, launch.kernel, architecture=architecture, assembler=(UNFUSED,), briefly=True)  # once
     trace = emulate(ready.source, launch, registers=ready.registers, prepared=prepared, options=ready.options)
     opcodes = frozenset(i.native.base for i in prepared.function.instructions if i.native is not None)
     return [each.array for each in arguments if hasattr(each, "array")], trace.header.warp_instructions, opcodes
