@@ -205,6 +205,20 @@ def test_host_code_goes_through_nvcc_on_path(tmp_path: Path, monkeypatch: pytest
         assert option in command.split()
 
 
+def test_instance_that_nvcc_does_not_make_is_made_without_the_host_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "made.ptx").write_text(load_source("__global__ void other(int* p) { *p = 1; }\n").ptx)
+    _fake_nvcc(
+        tmp_path,
+        '[ "$1" = --version ] && exit\n[ "$1" = --dryrun ] && exit\n'
+        f'while [ $# -gt 0 ]; do [ "$1" = -o ] && out=$2; shift; done\n/bin/cat {tmp_path}/made.ptx > $out',
+    )
+    monkeypatch.setenv("PATH", str(tmp_path))
+    text = "#include <iostream>\ntemplate <typename T> __global__ void scale(T* p) { *p *= 2; }\n"
+    compiled = load_source(text, kernel_expressions=["scale<float>"])
+    assert compiled.mangled_names == {"scale<float>": "_Z5scaleIfEvPT_"}
+    assert list(compiled.module.kernels) == ["_Z5scaleIfEvPT_"] and "only the instances" in compiled.warnings
+
+
 def test_error_of_nvcc_is_worded_as_it_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _fake_nvcc(tmp_path, '[ "$1" = --version ] && exit\necho "k.cu(3): error: no good" >&2\nexit 2')
     monkeypatch.setenv("PATH", str(tmp_path))

@@ -205,7 +205,7 @@ def compile_with_nvcc(nvcc: str, text: str, path: str, options: CompileOptions) 
 
 # -- Which compiler a CUDA C++ text needs, what its result depends on, and the result kept on disk.
 
-_CACHE_KIND, _CACHE_FORMAT = "ptx", "3"
+_CACHE_KIND, _CACHE_FORMAT = "ptx", "4"
 _GUARD = "__CUDACC_RTC__"
 _HOST_MARKERS = re.compile(r"\bmain\s*\(|<<<|\bcuda[A-Z]\w*\s*\(|(?<!::)\bstd\s*::")
 _INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*(.*)$", re.MULTILINE)
@@ -327,10 +327,23 @@ def _with_nvrtc(text: str, path: str, options: CompileOptions) -> tuple[Compiled
         raise
 
 
+_INSTANCE_NOTE = "compiled by NVRTC without the host code, since nvcc makes only the instances of templates that the text has"
+
+
+def _is_instantiated(expression: str, ptx: str) -> bool:
+    """Whether `ptx` has an instance of the template that `expression` (`space::scale<float>`) names, whatever its arguments."""
+    name = expression.partition("<")[0].rpartition("::")[2].strip()
+    return f"{len(name)}{name}I" in ptx
+
+
 def _with_nvcc(nvcc: str, text: str, path: str, options: CompileOptions) -> CompiledCuda:
-    """nvcc's result; NVRTC's where nvcc misses a header that the text hides from NVRTC."""
+    """nvcc's result; NVRTC's where nvcc misses a header that the text hides from NVRTC, or makes no instance that is asked for."""
     try:
-        return compile_with_nvcc(nvcc, text, path, options)
+        compiled = compile_with_nvcc(nvcc, text, path, options)
+        if all(_is_instantiated(expression, compiled.ptx) for expression in options.kernel_expressions):
+            return compiled
+        device = _device_code_of(text, path, options)
+        return compiled if device is None else replace(device, warnings=_INSTANCE_NOTE)
     except CompileError as error:
         if _MISSING.search(error.what) and _GUARD in text:
             with suppress(CompileError):
