@@ -60,12 +60,12 @@ def test_sums_and_comparisons_of_register_pairs_are_those_of_64_bits(gpu: str, t
 
 
 HEAD = """\
-.version 8.7
+.version 8.8
 .target sm_{target}
 .address_size 64
 .visible .entry k(.param .u64 in)
 {{
- .reg .b64 %q<8>; .reg .b32 %r<4>;
+ .reg .b64 %q<8>; .reg .b32 %r<12>;
  ld.param.u64 %q0, [in]; mov.u32 %r0, %tid.x; mul.wide.u32 %q1, %r0, {size}; add.s64 %q0, %q0, %q1;
 """
 LIMITS = """\
@@ -152,25 +152,18 @@ def test_sums_and_products_of_halves_and_singles_have_one_rounding(tmp_path: Pat
 
 
 WIDE = """\
-.version 8.8
-.target sm_{target}
-.address_size 64
-.visible .entry k(.param .u64 in)
-{{
- .reg .b64 %q<8>; .reg .b32 %r<12>;
- ld.param.u64 %q0, [in]; mov.u32 %r0, %tid.x; mul.wide.u32 %q1, %r0, 32; add.s64 %q0, %q0, %q1;
- ld.global.v8.b32 {{%r1, %r2, %r3, %r4, %r5, %r6, %r7, %r8}}, [%q0];
- ld.global.v8.b32 {{%r9, _, _, %r10, _, _, _, %r11}}, [%q0+1024];
- st.global.v8.b32 [%q0+2048], {{%r11, %r2, %r3, %r4, %r5, %r9, %r10, %r1}};
- ld.global.v4.b64 {{%q2, %q3, %q4, %q5}}, [%q0+1024]; add.s64 %q5, %q5, %q2; st.global.v4.b64 [%q0+3072], {{%q5, %q4, %q3, %q2}};
+ ld.global.v8.b32 {%r1, %r2, %r3, %r4, %r5, %r6, %r7, %r8}, [%q0];
+ ld.global.v8.b32 {%r9, _, _, %r10, _, _, _, %r11}, [%q0+1024];
+ st.global.v8.b32 [%q0+2048], {%r11, %r2, %r3, %r4, %r5, %r9, %r10, %r1};
+ ld.global.v4.b64 {%q2, %q3, %q4, %q5}, [%q0+1024]; add.s64 %q5, %q5, %q2; st.global.v4.b64 [%q0+3072], {%q5, %q4, %q3, %q2};
  ret;
-}}
+}
 """
 
 
 @pytest.mark.parametrize("gpu", GPUS)
 def test_accesses_of_256_bits_move_their_words_in_order(gpu: str, tmp_path: Path) -> None:
-    (tmp_path / "k.ptx").write_text(WIDE.format(target="100" if gpu == "b200" else "120"))
+    (tmp_path / "k.ptx").write_text(HEAD.format(target="100" if gpu == "b200" else "120", size=32) + WIDE)
     words = np.zeros((4, 32, 8), np.uint32)
     words[:2] = x, y = np.random.default_rng(4).integers(0, 1 << 32, (2, 32, 8), np.uint32)
     trace = warpsight.trace(tmp_path / "k.ptx", "k", grid=1, block=32, args=[words], gpu=gpu, level="sass")

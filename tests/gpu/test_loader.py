@@ -98,6 +98,7 @@ def test_key_that_is_omitted_takes_its_stated_default(write: Write) -> None:
         ("line: 128 B, sector: 128 B, ways: 6", "line: 16 B, ways: 6", "my.yaml:7: l1.line is 16 B, and must be at least 32 B"),
         ("slices: 24", "slices: 24, slice_interleave: 64 B", "my.yaml:9: l2.line is 128 B, more than l2.slice_interleave (64 B)"),
         ("slices: 24", "slices: 24, slice_interleave: 384 B", "my.yaml:9: l2.slice_interleave is 384 B, not a power of two"),
+        ("index: modulo", "tag_lookups: 3", "my.yaml:7: l1.tag_lookups is 3, not a power of two"),
         ("slices: 24", "slices: 0", "my.yaml:9: l2.slices is 0, and must be at least 1"),
         ("issue_width: 1,", "issue_width: 1, max_shared_memory_per_block: 97 KiB,",
          "my.yaml:5: sm.max_shared_memory_per_block is 97 KiB"),

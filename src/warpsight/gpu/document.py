@@ -225,7 +225,7 @@ def value_text(name: str, content: Content) -> str:
 
 # -- Whether the numbers of a GPU fit together. Nothing is rounded to make them fit.
 
-_POWERS_OF_TWO = ("l1.line", "l1.sector", "l2.line", "l2.sector", "l2.slice_interleave")
+_POWERS_OF_TWO = ("l1.line", "l1.sector", "l2.line", "l2.sector", "l2.slice_interleave", "l1.tag_lookups")
 _MOST_WAYS = 64
 
 
@@ -240,14 +240,9 @@ def check_geometry(values: dict[str, Value], problems: Problems) -> None:
     for name in _POWERS_OF_TWO:
         number = _number(values, name)
         if number & (number - 1):
-            low = 1 << (number.bit_length() - 1)
-            problems.add(f"{name} is {_size(number)}, not a power of two", place=values[name].place,
-                         remedy=f"nearest: {_size(low)}, {_size(2 * low)}")
-    lookups = _number(values, "l1.tag_lookups")
-    if lookups & (lookups - 1):
-        low = 1 << (lookups.bit_length() - 1)
-        problems.add(f"l1.tag_lookups is {lookups}, not a power of two", place=values["l1.tag_lookups"].place,
-                     remedy=f"nearest: {low}, {2 * low}")
+            below = 1 << (number.bit_length() - 1)
+            given, low, high = (format_quantity(each, KEYS[name].kind) for each in (number, below, 2 * below))
+            problems.add(f"{name} is {given}, not a power of two", place=values[name].place, remedy=f"nearest: {low}, {high}")
     if len(problems) > before:
         return
     for level in ("l1", "l2"):

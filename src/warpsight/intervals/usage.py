@@ -245,9 +245,9 @@ def l1_stages(trace: KernelTrace, misses: MissProfile, gpu: GpuSpec) -> tuple[Fl
     A copy to shared memory has the tags for its requests, and the data path when its data come, 128 B a cycle; any other access of
     global memory has both at a time.
     """
-    bulk, atomic = bulk_copies(trace.instructions), atomics(trace.instructions)
+    bulk = bulk_copies(trace.instructions)
     lines = np.where(bulk, 0, requests(trace.instructions, misses))
-    looked_up = np.where(bulk, 0, misses.tag_cycles + misses.l1_writes + np.where(atomic, misses.l2_reads, 0))
+    looked_up = np.where(bulk, 0, lines - misses.l1_reads + misses.tag_cycles)
     repeats = misses.shared_repeats * float(gpu.sm.atomic_lane_cycles)
     own = pass_cycles(gpu) if trace.header.level == "sass" else 1
     remote = max(own, remote_pass_cycles(gpu))
