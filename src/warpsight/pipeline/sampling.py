@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -151,16 +152,16 @@ class Plan:
     parts: tuple[Part, ...]
 
     @classmethod
-    def of(cls, ready: ReadyLaunch, gpu: GpuSpec, *, apart: bool = False) -> Plan:
+    def of(cls, ready: ReadyLaunch, gpu: GpuSpec, *, apart: bool = False, most_rows: int = _MOST_ROWS) -> Plan:
         """The first plan for a launch on `gpu`, of waves that are simulated `apart` or in sequence. Raises NotSampled if the launch
-        is short; waves apart suffice for a shorter one.
+        is short; waves apart suffice for a shorter one. A row of the grid of up to `most_rows` waves warms up.
         """
         launch, use = ready.launch, ready.registers
         shared = use.static_shared_bytes + launch.shared_bytes
         resident = occupancy(gpu, launch.threads_per_block, use.registers, shared, launch.cluster_blocks).blocks_per_sm
         wave, row = resident * gpu.sm_count, launch.grid[0]
         near, behind = (0, math.ceil(WINDOW * wave)) if apart else (wave, wave)
-        before = near + row if row < launch.blocks and row <= _MOST_ROWS * wave else near
+        before = near + row if row < launch.blocks and row <= most_rows * wave else near
         plan = cls(launch.blocks, wave, before, behind, apart, ())
         low, high = wave, launch.blocks - wave - before
         bounds = [low + (high - low) * k // _FIRST_PARTS for k in range(_FIRST_PARTS + 1)]
@@ -296,7 +297,8 @@ class Sampler:
         carried: CarriedL2 | None = None, columns: Columns | None = None, count: int = 1,
     ) -> Sampled:
         """A sample with which the interval of the first of `models` is within `accuracy` on all designs: `gpu` with its model-only
-        keys as in `columns`, float64 [count] by key. Raises NotSampled; `least_instructions` as for `first_plan`.
+        keys as in `columns`, float64 [count] by key. It is wider where half of the launch would not do, and all of it is longer than
+        a launch may be. Raises NotSampled; `least_instructions` as for `first_plan`.
         """
         plan = self.first_plan(gpu, least_instructions, carried)
         with _refusing():
@@ -312,17 +314,29 @@ class Sampler:
                 refused = "blocks come to rest slowly" if _widest(fixed) > _MOST_FIXED * accuracy else ""
             except NotApart as reason:
                 refused = reason.what
+            except ScatteredReuse as reason:
+                plan, short = Plan.of(self._ready, designs.gpu, apart=plan.apart, most_rows=sys.maxsize), plan
+                if plan.before == short.before:
+                    raise
+                remark(f"{reason}, or a row of the grid apart: a row warms up")
+                continue
             if refused:
                 remark(f"{refused}: all waves in one simulation")
                 plan = Plan.of(self._ready, designs.gpu)
                 continue
             widest = _widest(half_width)
             remark(f"{len(plan.parts)} waves between the first and the last: +-{100 * widest:.2g} %")
-            if widest <= accuracy:
+            try:
+                plan, grows = (plan, False) if widest <= accuracy else (plan.doubled(), True)
+            except NotSampled:
+                if trace.header.warp_instructions <= self._ready.max_instructions:
+                    raise
+                grows = False  # a wide interval tells more than a run that ends at its limit
+            if not grows:
                 texts = listing(self._prepared, trace.instructions)
-                trace = replace(trace, notes=self._ready.notes, extra=texts | {"sampling": _document(plan, widest)})
+                document = _document(plan, accuracy, widest)
+                trace = replace(trace, notes=self._ready.notes, extra=texts | {"sampling": document})
                 return Sampled(trace, half_width)
-            plan = plan.doubled()
 
     def _execute(self, ranges: Sequence[Blocks]) -> None:
         self._run.execute([each for each in ranges if each not in self._run.ranges])
@@ -422,8 +436,9 @@ def _student(degrees: float) -> float:
     return sum(term / degrees**power for power, term in enumerate(terms))
 
 
-def _document(plan: Plan, half_width: float) -> dict[str, Any]:
+def _document(plan: Plan, accuracy: float, half_width: float) -> dict[str, Any]:
     return {
         "waves": len(plan.waves), "of_waves": plan.blocks / plan.wave, "executed_blocks": plan.executed, "blocks": plan.blocks,
-        "measured_blocks": int((plan.labels() > 0).sum()), "confidence": 0.95, "half_width": half_width,
+        "measured_blocks": int((plan.labels() > 0).sum()), "confidence": 0.95, "accuracy": accuracy,
+        "half_width": half_width,
     }
