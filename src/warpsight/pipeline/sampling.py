@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -47,7 +46,6 @@ _IN_STEP = 4
 _BEGINNING = 0.004
 _LEAST_WAVE = 56  # blocks, where waves are few: blocks on four SMs stay in step for a whole launch, on 14 they do not (ADR 0067)
 _MOST_FIXED = 3 / 4  # of the accuracy: what more waves do not narrow. The rest is left for their spread.
-_MOST_ROWS = 4  # waves of a row of the grid that warms up; a judgement, as longer ones are most of what runs
 _GOLDEN = (math.sqrt(5) - 1) / 2
 
 Blocks = tuple[int, int]
@@ -152,23 +150,22 @@ class Plan:
     parts: tuple[Part, ...]
 
     @classmethod
-    def of(cls, ready: ReadyLaunch, gpu: GpuSpec, *, apart: bool = False, most_rows: int = _MOST_ROWS) -> Plan:
+    def of(cls, ready: ReadyLaunch, gpu: GpuSpec, *, apart: bool = False) -> Plan:
         """The first plan for a launch on `gpu`, of waves that are simulated `apart` or in sequence. Raises NotSampled if the launch
-        is short; waves apart suffice for a shorter one. A row of the grid of up to `most_rows` waves warms up.
+        is short; waves apart suffice for a shorter one. A row of the grid warms up, unless it is too much of the launch.
         """
         launch, use = ready.launch, ready.registers
         shared = use.static_shared_bytes + launch.shared_bytes
         resident = occupancy(gpu, launch.threads_per_block, use.registers, shared, launch.cluster_blocks).blocks_per_sm
         wave, row = resident * gpu.sm_count, launch.grid[0]
         near, behind = (0, math.ceil(WINDOW * wave)) if apart else (wave, wave)
-        before = near + row if row < launch.blocks and row <= most_rows * wave else near
-        plan = cls(launch.blocks, wave, before, behind, apart, ())
-        low, high = wave, launch.blocks - wave - before
-        bounds = [low + (high - low) * k // _FIRST_PARTS for k in range(_FIRST_PARTS + 1)]
-        if plan.simulated(_FIRST_PARTS) > _MOST_SHARE * launch.blocks or (high - low) // _FIRST_PARTS < plan.stretch:
-            raise NotSampled(f"the launch is {launch.blocks / wave:.3g} waves")
-        parts = [plan._placed(bounds[k], bounds[k + 1], k) for k in range(_FIRST_PARTS)]
-        return replace(plan, parts=tuple(parts))
+        for before in (near + row, near) if row < launch.blocks else (near,):
+            plan = cls(launch.blocks, wave, before, behind, apart, ())
+            low, high = wave, launch.blocks - wave - before
+            if plan.simulated(_FIRST_PARTS) <= _MOST_SHARE * launch.blocks and (high - low) // _FIRST_PARTS >= plan.stretch:
+                bounds = [low + (high - low) * k // _FIRST_PARTS for k in range(_FIRST_PARTS + 1)]
+                return replace(plan, parts=tuple(plan._placed(bounds[k], bounds[k + 1], k) for k in range(_FIRST_PARTS)))
+        raise NotSampled(f"the launch is {launch.blocks / wave:.3g} waves")
 
     def _placed(self, low: int, high: int, number: int, room: Blocks | None = None) -> Part:
         """A part with a wave in it, within `room`, at a place that differs from part to part: no period of the grid meets all."""
@@ -314,12 +311,6 @@ class Sampler:
                 refused = "blocks come to rest slowly" if _widest(fixed) > _MOST_FIXED * accuracy else ""
             except NotApart as reason:
                 refused = reason.what
-            except ScatteredReuse as reason:
-                plan, short = Plan.of(self._ready, designs.gpu, apart=plan.apart, most_rows=sys.maxsize), plan
-                if plan.before == short.before:
-                    raise
-                remark(f"{reason}, or a row of the grid apart: a row warms up")
-                continue
             if refused:
                 remark(f"{refused}: all waves in one simulation")
                 plan = Plan.of(self._ready, designs.gpu)
