@@ -255,7 +255,8 @@ def summary(rows: Sequence[Row], which: str = "") -> str:
             )
         texts.append(text)
     there = {(each.kernel, each.times) for each in rows}
-    missing = [f"{name} at {times}" if times else name for name, times in launches(CHOSEN.get(which, {})) if (name, times) not in there]
+    wanted = launches(CHOSEN.get(which, {}))
+    missing = [f"{name} at {times}" if times else name for name, times in wanted if (name, times) not in there]
     what = "Not run" if which else "Not run (kernel and work)"
     return "\n\n".join([*texts, f"{what}: {', '.join(missing)}." if missing else "All were run."])
 

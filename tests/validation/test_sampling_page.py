@@ -40,7 +40,10 @@ def test_summary_has_errors_coverage_and_what_was_not_run() -> None:
 
 @pytest.mark.parametrize(
     ("which", "option", "name", "gpu", "others"),
-    [("few waves", "--few", "knn_tile", "rtx3060", "sgemm_naive, matmul_naive,"), ("long rows", "--rows", "conv2d_shared", "gtx1650", "attention")],
+    [
+        ("few waves", "--few", "knn_tile", "rtx3060", "sgemm_naive, matmul_naive,"),
+        ("long rows", "--rows", "conv2d_shared", "gtx1650", "attention_scores,"),
+    ],
 )
 def test_chosen_launches_have_a_table_of_their_own(
     which: str, option: str, name: str, gpu: str, others: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path

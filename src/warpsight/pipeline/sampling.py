@@ -294,8 +294,8 @@ class Sampler:
         carried: CarriedL2 | None = None, columns: Columns | None = None, count: int = 1,
     ) -> Sampled:
         """A sample with which the interval of the first of `models` is within `accuracy` on all designs: `gpu` with its model-only
-        keys as in `columns`, float64 [count] by key. It is wider where half of the launch would not do, and all of it is longer than
-        a launch may be. Raises NotSampled; `least_instructions` as for `first_plan`.
+        keys as in `columns`, float64 [count] by key. It is wider where half of the launch would not do, and all of it is longer
+        than a launch may be. Raises NotSampled; `least_instructions` as for `first_plan`.
         """
         plan = self.first_plan(gpu, least_instructions, carried)
         with _refusing():
