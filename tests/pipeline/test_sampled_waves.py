@@ -54,6 +54,13 @@ extern "C" __global__ void columns(const float* in, float* out)
     for (int k = 0; k < 32; k++) sum += in[k * width + column];
     out[blockIdx.y * width + column] = sum;
 }
+extern "C" __global__ void columns_in_one_row(const float* in, float* out, int row)
+{
+    int column = blockIdx.x % row * blockDim.x + threadIdx.x, width = row * blockDim.x;
+    float sum = 0;
+    for (int k = 0; k < 32; k++) sum += in[k * width + column];
+    out[blockIdx.x / row * width + column] = sum;
+}
 extern "C" __global__ void scattered(const int* from, const float* in, float* out)
 {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -114,13 +121,15 @@ def test_trend_along_the_launch_widens_the_interval_until_all_blocks_run() -> No
     assert sampled(request("longer", FLOATS), 0.9).extra["sampling"]["half_width"] > 0.001
 
 
+@pytest.mark.parametrize("kernel", ["columns", "columns_in_one_row"])
 @pytest.mark.parametrize("row", [40, 80])
-def test_rows_of_the_grid_may_be_longer_than_a_wave(row: int) -> None:
-    """Of 16 blocks: below each other, blocks read the same columns 2.5 or 5 waves later; some waves share them, others do not."""
+def test_blocks_that_share_data_may_be_farther_apart_than_a_wave(row: int, kernel: str) -> None:
+    """Of 16 blocks: blocks read the same columns 2.5 or 5 waves later; some waves share them, others do not."""
     gpu = load_gpu("mdm-pascal", overrides=["sm_count=2", "sm.max_blocks=8", "l2.size=144KiB"])
     width, rows = row * THREADS, 2560 // row
-    args = (f"f32[32,{width}]:zeros", f"f32[{rows},{width}]:zeros")
-    asked = KernelRequest(SOURCE, kernel="columns", grid=f"{row},{rows}", block=THREADS, args=args, threads=1)
+    args: tuple[Any, ...] = (f"f32[32,{width}]:zeros", f"f32[{rows},{width}]:zeros")
+    grid, args = (f"{row},{rows}", args) if kernel == "columns" else (str(2560), (*args, row))
+    asked = KernelRequest(SOURCE, kernel=kernel, grid=grid, block=THREADS, args=args, threads=1)
     trace = trace_to_predict(asked, gpu, "warpsight", DEFAULT_METHOD, least_instructions=0)
     assert trace.extra["sampling"]["executed_blocks"] < 2560 / 2
     whole, own = (predict_trace(each, gpu, ["warpsight"])[0].cycles for each in (obtain_trace(asked, gpu=gpu), trace))

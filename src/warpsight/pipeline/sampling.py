@@ -150,16 +150,17 @@ class Plan:
     parts: tuple[Part, ...]
 
     @classmethod
-    def of(cls, ready: ReadyLaunch, gpu: GpuSpec, *, apart: bool = False) -> Plan:
+    def of(cls, ready: ReadyLaunch, gpu: GpuSpec, *, apart: bool = False, least_before: int = 0) -> Plan:
         """The first plan for a launch on `gpu`, of waves that are simulated `apart` or in sequence. Raises NotSampled if the launch
-        is short; waves apart suffice for a shorter one. A row of the grid warms up, unless it is too much of the launch.
+        is short; waves apart suffice for a shorter one. A row of the grid warms up, unless it is too much of the launch, and at
+        least so many blocks.
         """
         launch, use = ready.launch, ready.registers
         shared = use.static_shared_bytes + launch.shared_bytes
         resident = occupancy(gpu, launch.threads_per_block, use.registers, shared, launch.cluster_blocks).blocks_per_sm
         wave, row = resident * gpu.sm_count, launch.grid[0]
         near, behind = (0, math.ceil(WINDOW * wave)) if apart else (wave, wave)
-        for before in (near + row, near) if row < launch.blocks else (near,):
+        for before in (max(each, least_before) for each in ((near + row, near) if row < launch.blocks else (near,))):
             plan = cls(launch.blocks, wave, before, behind, apart, ())
             low, high = wave, launch.blocks - wave - before
             if plan.simulated(_FIRST_PARTS) <= _MOST_SHARE * launch.blocks and (high - low) // _FIRST_PARTS >= plan.stretch:
@@ -311,6 +312,13 @@ class Sampler:
                 refused = "blocks come to rest slowly" if _widest(fixed) > _MOST_FIXED * accuracy else ""
             except NotApart as reason:
                 refused = reason.what
+            except ScatteredReuse as reason:  # or in a pattern that is longer than a stretch
+                try:
+                    plan = Plan.of(self._ready, designs.gpu, apart=plan.apart, least_before=2 * max(plan.before, plan.wave))
+                except NotSampled:
+                    raise reason from None
+                remark(f"{reason}: {plan.before:,} blocks warm up")
+                continue
             if refused:
                 remark(f"{refused}: all waves in one simulation")
                 plan = Plan.of(self._ready, designs.gpu)
