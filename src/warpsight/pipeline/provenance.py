@@ -54,9 +54,8 @@ def trace_provenance(trace: KernelTrace, gpu: GpuSpec, method: Method, profile_n
 
 def sampling_note(sampling: dict[str, Any]) -> str:
     """What was sampled, and how far the cycles can be off because of it."""
-    share, accuracy, half_width = (100 * each for each in (
-        sampling["executed_blocks"] / sampling["blocks"], sampling["accuracy"], sampling["half_width"]
-    ))  # fmt: skip
+    share = 100 * sampling["executed_blocks"] / sampling["blocks"]
+    accuracy, half_width = 100 * sampling["accuracy"], 100 * sampling["half_width"]
     wide = f", not {accuracy:g} %: the whole launch is longer than --max-instructions" if half_width > accuracy else ""
     return (
         f"sampled: {sampling['waves']} of {sampling['of_waves']:,.0f} waves were measured, and {sampling['executed_blocks']:,} of "

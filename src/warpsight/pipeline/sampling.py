@@ -152,8 +152,8 @@ class Plan:
     @classmethod
     def of(cls, ready: ReadyLaunch, gpu: GpuSpec, *, apart: bool = False, least_before: int = 0) -> Plan:
         """The first plan for a launch on `gpu`, of waves that are simulated `apart` or in sequence. Raises NotSampled if the launch
-        is short; waves apart suffice for a shorter one. A row of the grid warms up, unless it is too much of the launch, and at
-        least so many blocks.
+        is short; waves apart suffice for a shorter one. A row of the grid warms up, unless it is too much of the launch, and
+        `least_before` blocks or more.
         """
         launch, use = ready.launch, ready.registers
         shared = use.static_shared_bytes + launch.shared_bytes
@@ -325,17 +325,24 @@ class Sampler:
                 continue
             widest = _widest(half_width)
             remark(f"{len(plan.parts)} waves between the first and the last: +-{100 * widest:.2g} %")
-            try:
-                plan, grows = (plan, False) if widest <= accuracy else (plan.doubled(), True)
-            except NotSampled:
-                if trace.header.warp_instructions <= self._ready.max_instructions:
-                    raise
-                grows = False  # a wide interval tells more than a run that ends at its limit
-            if not grows:
+            larger = self._larger(plan, trace) if widest > accuracy else None
+            if larger is None:
                 texts = listing(self._prepared, trace.instructions)
                 document = _document(plan, accuracy, widest)
                 trace = replace(trace, notes=self._ready.notes, extra=texts | {"sampling": document})
                 return Sampled(trace, half_width)
+            plan = larger
+
+    def _larger(self, plan: Plan, trace: KernelTrace) -> Plan | None:
+        """The plan with twice as many parts; None where these are too much of a launch that is also longer than one may be: a wide
+        interval tells more than a run that ends at its limit. Raises NotSampled where all blocks can run instead.
+        """
+        try:
+            return plan.doubled()
+        except NotSampled:
+            if trace.header.warp_instructions <= self._ready.max_instructions:
+                raise
+            return None
 
     def _execute(self, ranges: Sequence[Blocks]) -> None:
         self._run.execute([each for each in ranges if each not in self._run.ranges])

@@ -34,8 +34,8 @@ class Footprint:
     """Lines of the L2 that stretches of blocks touch: of one stretch alone (`single`), of some and of all of them; how many one
     touches at most; and which ones the `first` touches, the `last`, and all of them (`shared`).
 
-    All but the first, which is a wave without the row of the grid that warms the others up: what each of these touches, all
-    blocks between them touch within a row, too.
+    The first stretch is a wave alone, without the row of the grid that warms up before the others. So a line that all others touch
+    is one that all touch, whether the first one does or not.
     """
 
     single: int
@@ -69,7 +69,8 @@ def footprint(sample: WaveSample, line_bytes: int) -> Footprint:
     for chunk in trace.chunks.packed():
         stretch = int(np.searchsorted(first_warps, chunk.first_warp, side="right")) - 1
         if stretch != current:
-            of_first |= touched if current == 0 else False
+            if current == 0:
+                of_first[:] = touched
             times += touched
             most = max(most, int(np.count_nonzero(touched)))
             touched[:], current = False, stretch
