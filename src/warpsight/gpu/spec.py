@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
+from functools import cached_property
 from operator import attrgetter
 from typing import Annotated, Any, get_type_hints
 
@@ -285,6 +286,12 @@ class GpuSpec:
     description: str = ""
     parameters: dict[str, Content] = field(default_factory=dict)
     reference: Reference | None = None
+
+    @cached_property
+    def by_key(self) -> Mapping[str, Content]:
+        """What it has, by key, as `document.flatten` gives it."""
+        values = {name: value_of(self, key) for name, key in KEYS.items()}
+        return {name: value for name, value in values.items() if value is not None} | self.parameters
 
 
 # Op classes, what they mean, and the class whose numbers one without a statement has; itself: the GPU may lack it.

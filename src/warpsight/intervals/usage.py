@@ -4,6 +4,7 @@ counts of the MWP-CWP model.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -139,11 +140,11 @@ def conflict_passes(instructions: Sequence[StaticInstruction], misses: MissProfi
     """
     least = [max(1, each.access_bytes // _PASS_BYTES_A_LANE) for each in instructions]
     further = np.maximum(misses.shared_passes - misses.shared_executions * np.array(least, dtype=np.int64), 0)
-    return np.where([any(word in each.opcode for word in _BULK) for each in instructions], 0, further)
+    return np.where([_BULK.search(each.opcode) is not None for each in instructions], 0, further)
 
 
 _PASS_BYTES_A_LANE = 4
-_BULK = (".bulk", "UBLK")
+_BULK = re.compile(r"\.bulk|UBLK")
 
 
 def without_conflicts(instructions: Sequence[StaticInstruction], misses: MissProfile) -> MissProfile:
