@@ -6,8 +6,8 @@ times the work. A row is kept in a file of its own in `--keep FOLDER` and not ma
 and several processes share the work, as each takes the rows that nobody else is at. `--write` writes the page from the rows that
 are there and names those that are not. After a change of a model or of the emulator, begin with an empty folder.
 
-`--few` is about launches of 10 to 30 waves instead (ADR 0067), on several GPUs: with it, KERNEL is one of these launches, and
-`--write` writes their table alone.
+`--few` is about launches of 10 to 30 waves instead (ADR 0067), on several GPUs, and `--rows` about grids a row of which is longer
+than a wave: with one of them, KERNEL is one of its launches, and `--write` writes its table alone.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import argparse
 import fcntl
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -31,8 +31,7 @@ from warpsight.pipeline.sampling import trace_to_predict
 from warpsight.pipeline.suites import load_suite
 from warpsight.pipeline.tracing import launch_of, obtain_trace
 
-PAGE, COMMAND = Path(__file__).with_suffix(".md"), "python validation/sampling.py --write"
-FEW_COMMAND = "python validation/sampling.py --few --write"
+PAGE, COMMAND = Path(__file__).with_suffix(".md"), "python validation/sampling.py"
 KEEP = Path(__file__).parents[1] / "build" / "sampling"
 GPU = "gtx1650"
 TIMES = 16
@@ -76,8 +75,8 @@ REFERENCE = REPOSITORY.parent / "shared" / "reference" / "kernels"
 
 
 @dataclass(frozen=True)
-class FewWaves:
-    """A launch of 10 to 30 waves. `source` is a kernel of the suite, or a file."""
+class Chosen:
+    """A launch chosen for its size. `source` is a kernel of the suite, or a file."""
 
     gpu: str
     source: str
@@ -93,39 +92,66 @@ class FewWaves:
 
 # Chosen before any of them had been sampled: kernels with long loops, and sizes of which a wave has room in the L2.
 _PRODUCTS, _REFERENCE = str(REPOSITORY / "examples" / "sgemm.cu"), str(REFERENCE / "kernels.cu")
-FEW: dict[str, FewWaves] = {
-    "sgemm_naive": FewWaves(
+FEW: dict[str, Chosen] = {
+    "sgemm_naive": Chosen(
         "rtx2060", _PRODUCTS, "20,80", "32,8", ("640", "f32[640,640]:uniform", "f32[640,640]:uniform", "f32[640,640]:zeros")
     ),
-    "matmul_naive": FewWaves(
+    "matmul_naive": Chosen(
         "t4", _REFERENCE, "56,56", "16,16", ("f32[896,896]:uniform", "f32[896,896]:uniform", "f32[896,896]:zeros", "896")
     ),
-    "syrk_naive": FewWaves(
+    "syrk_naive": Chosen(
         "gtx1080", "syrk_naive", "24,96", "32,8",
         ("f32[768,512]:uniform(-1,1)", "f32[768,768]:uniform(-1,1)", "768", "512", "1.5", "0.5"),
     ),
-    "nbody_tile": FewWaves(
+    "nbody_tile": Chosen(
         "rtx2080-ti", "nbody_tile", "20000", "64", ("f32[1280000,4]:uniform", "f32[1280000,4]:zeros", "1024", "0.01")
     ),
-    "knn_tile": FewWaves(
+    "knn_tile": Chosen(
         "rtx3060", "knn_tile", "11200", "64",
         ("f32[3,716800]:uniform", "f32[3,576]:uniform", "f32[4,716800]:zeros", "716800", "576"),
     ),
-    "mixture_assign": FewWaves(
+    "mixture_assign": Chosen(
         "rtx3070", "mixture_assign", "8832", "192",
         (
             "f32[1695744,6]:uniform", "f32[100,6]:uniform", "f32[100,6]:uniform(1,3)", "f32[100]:uniform(0.01,0.1)",
             "f32[1695744]:zeros", "1695744", "100",
         ),
     ),
-    "kmeans_assign": FewWaves(
+    "kmeans_assign": Chosen(
         "t4", _REFERENCE, "2400", "256",
         ("f32[614400,16]:uniform", "f32[40,16]:uniform", "i32[614400]:zeros", "614400", "40", "16"),
     ),
-    "trsm_fp64": FewWaves(
+    "trsm_fp64": Chosen(
         "gtx1080", "trsm_fp64", "3840", "128", ("f64[48,48]:uniform(1,2)", "f64[48,491520]:uniform(-1,1)", "48", "491520")
     ),
 }  # fmt: skip
+
+# Chosen before any of them had been sampled: kernels whose blocks share data with those in other rows of the grid.
+ROWS: dict[str, Chosen] = {
+    "attention_scores": Chosen(
+        "gtx1650", "attention_scores", "448x48", "192",
+        ("f32[48,64]:uniform(-1,1)", "f32[86016,64]:uniform(-1,1)", "f32[48,86016]:zeros", "86016", "0.125"),
+    ),
+    "gemm_tiled": Chosen(
+        "gtx1650", "gemm_tiled", "64x64", "16x16",
+        ("f32[1024,1024]:uniform(-1,1)", "f32[1024,1024]:uniform(-1,1)", "f32[1024,1024]:zeros", "1024"),
+    ),
+    "syrk_naive": Chosen(
+        "gtx1650", "syrk_naive", "256x1024", "32x8",
+        ("f32[8192,16]:uniform(-1,1)", "f32[8192,8192]:uniform(-1,1)", "8192", "16", "1.5", "0.5"),
+    ),
+    "conv2d_shared": Chosen(
+        "gtx1650", "conv2d_shared", "256x128", "32x8",
+        ("f32[1028,8196]:uniform", "f32[5,5]:uniform(-1,1)", "f32[1024,8192]:zeros", "8192", "1024"),
+    ),
+    "sgemm_naive": Chosen(
+        "rtx2060", _PRODUCTS, "40,160", "32,8", ("1280", "f32[1280,1280]:uniform", "f32[1280,1280]:uniform", "f32[1280,1280]:zeros")
+    ),
+    "sgemm_tiled": Chosen(
+        "rtx2060", _PRODUCTS, "48,48", "32,32", ("1536", "f32[1536,1536]:uniform", "f32[1536,1536]:uniform", "f32[1536,1536]:zeros")
+    ),
+}  # fmt: skip
+CHOSEN, OPTIONS = {"few waves": FEW, "long rows": ROWS}, {"": "", "few waves": "--few ", "long rows": "--rows "}
 
 
 @dataclass(frozen=True)
@@ -173,10 +199,10 @@ def of_suite(name: str, times: int) -> KernelRequest:
     )  # fmt: skip
 
 
-def row(name: str, times: int) -> Row:
-    """A launch sampled and whole: of the suite at so many `times` its work, or if `times` is 0 the one of `FEW`."""
-    gpu = load_gpu(GPU if times else FEW[name].gpu)
-    request = of_suite(name, times) if times else FEW[name].request(name)
+def row(name: str, times: int, chosen: Mapping[str, Chosen]) -> Row:
+    """A launch sampled and whole: of the suite at so many `times` its work, or if `times` is 0 the `chosen` one."""
+    gpu = load_gpu(GPU if times else chosen[name].gpu)
+    request = of_suite(name, times) if times else chosen[name].request(name)
     launch_of(request, gpu)  # compiles
     results = []
     for trace_of in (
@@ -195,9 +221,9 @@ def row(name: str, times: int) -> Row:
     return Row(name, times, found["of_waves"], share, exact, sampled, found["half_width"], exact_seconds, sampled_seconds)
 
 
-def line(each: Row) -> str:
+def line(each: Row, chosen: Mapping[str, Chosen]) -> str:
     """A row of the table."""
-    start = f"| {each.kernel} | {each.times or FEW[each.kernel].gpu} | {each.exact:,.0f} |"
+    start = f"| {each.kernel} | {each.times or chosen[each.kernel].gpu} | {each.exact:,.0f} |"
     if each.executed == 1:
         return f"{start} whole | | | | |"
     return (
@@ -206,18 +232,18 @@ def line(each: Row) -> str:
     )
 
 
-def launches(few: bool) -> list[tuple[str, int]]:
+def launches(chosen: Mapping[str, Chosen]) -> list[tuple[str, int]]:
     """The launches of a table, as `row` takes them."""
-    return [(name, 0) for name in FEW] if few else [(name, times) for name in GROWS for times in (1, TIMES)]
+    return [(name, 0) for name in chosen] or [(name, times) for name in GROWS for times in (1, TIMES)]
 
 
-def summary(rows: Sequence[Row], few: bool = False) -> str:
+def summary(rows: Sequence[Row], which: str = "") -> str:
     """Errors, coverage and speed-up of the launches that were sampled, and which of them were not run."""
     texts = []
     for times in sorted({each.times for each in rows}):
         here = [each for each in rows if each.times == times]
         sampled = [each for each in here if each.executed < 1]
-        text = {0: "Of few waves", 1: "At the suite's sizes"}.get(times, f"At {times} times the work")
+        text = {0: f"Of {which}", 1: "At the suite's sizes"}.get(times, f"At {times} times the work")
         text += f" {len(sampled)} of {len(here)} launches were sampled."
         if sampled:
             errors, held = [abs(each.error) for each in sampled], sum(each.holds for each in sampled)
@@ -229,8 +255,9 @@ def summary(rows: Sequence[Row], few: bool = False) -> str:
             )
         texts.append(text)
     there = {(each.kernel, each.times) for each in rows}
-    missing = [f"{name} at {times}" if times else name for name, times in launches(few) if (name, times) not in there]
-    what = "Not run" if few else "Not run (kernel and work)"
+    wanted = launches(CHOSEN.get(which, {}))
+    missing = [f"{name} at {times}" if times else name for name, times in wanted if (name, times) not in there]
+    what = "Not run" if which else "Not run (kernel and work)"
     return "\n\n".join([*texts, f"{what}: {', '.join(missing)}." if missing else "All were run."])
 
 
@@ -252,16 +279,16 @@ def kept(folder: Path, name: str, times: int) -> Row | None:
     return Row(**json.loads(file.read_text())) if file.exists() else None
 
 
-def make(folder: Path, name: str, times: int) -> None:
+def make(folder: Path, name: str, times: int, chosen: Mapping[str, Chosen]) -> None:
     """Make a row and keep it, if it is not there and nobody is at it."""
     file = folder / f"{name}-{times}.json"
     with claimed(file) as ours:
         if ours and not file.exists():
-            made = row(name, times)
+            made = row(name, times, chosen)
             part = file.with_suffix(".part")
             part.write_text(json.dumps(asdict(made)))
             part.replace(file)
-            print(line(made), flush=True)
+            print(line(made, chosen), flush=True)
 
 
 def main() -> None:
@@ -270,27 +297,31 @@ def main() -> None:
     parser.add_argument("kernels", nargs="*", metavar="KERNEL", help="all if none is named")
     parser.add_argument("--times", type=int, choices=(1, TIMES), help="only rows at this work")
     parser.add_argument("--keep", type=Path, default=KEEP, metavar="FOLDER", help="where rows are kept")
-    parser.add_argument("--few", action="store_true", help="launches of few waves")
+    tables = parser.add_mutually_exclusive_group()
+    tables.add_argument("--few", action="store_const", dest="table", const="few waves", default="", help="launches of few waves")
+    tables.add_argument("--rows", action="store_const", dest="table", const="long rows", help="grids with long rows")
     parser.add_argument("--write", action="store_true", help=f"write {PAGE.name} from the rows that are kept, and run nothing")
     arguments = parser.parse_args()
-    known = list(FEW if arguments.few else GROWS)
+    which = arguments.table
+    chosen = CHOSEN.get(which, {})
+    known = list(chosen or GROWS)
     for unknown in set(arguments.kernels) - set(known):
         parser.error(f'no kernel "{unknown}": {", ".join(known)}')
-    if arguments.few and arguments.times:
-        parser.error("launches of few waves have one size: leave out --times")
-    names, works = arguments.kernels or known, [0] if arguments.few else [arguments.times] if arguments.times else [1, TIMES]
-    arguments.keep.mkdir(parents=True, exist_ok=True)
+    if chosen and arguments.times:
+        parser.error(f"launches of {which} have one size: leave out --times")
+    names, works = arguments.kernels or known, [0] if chosen else [arguments.times] if arguments.times else [1, TIMES]
+    keep = arguments.keep / which.replace(" ", "-")
+    keep.mkdir(parents=True, exist_ok=True)
     if not arguments.write:
         for times in works:
             for name in names:
-                make(arguments.keep, name, times)
+                make(keep, name, times, chosen)
         return
-    few = arguments.few
-    rows = [found for name, times in launches(few) if (found := kept(arguments.keep, name, times))]
-    head = f"| kernel | {'GPU' if few else 'work'} | cycles, whole | executed | error | interval | holds | speed-up |"
-    head += f"\n|---|---{'' if few else ':'}|---:|---:|---:|---:|---|---:|"
-    name, command = ("few waves", FEW_COMMAND) if few else ("launches", COMMAND)
-    put(PAGE, command, {name: "\n".join([head, *map(line, rows), "", summary(rows, few)])})
+    rows = [found for name, times in launches(chosen) if (found := kept(keep, name, times))]
+    head = f"| kernel | {'GPU' if chosen else 'work'} | cycles, whole | executed | error | interval | holds | speed-up |"
+    head += f"\n|---|---{'' if chosen else ':'}|---:|---:|---:|---:|---|---:|"
+    command = f"{COMMAND} {OPTIONS[which]}--write"
+    put(PAGE, command, {which or "launches": "\n".join([head, *(line(each, chosen) for each in rows), "", summary(rows, which)])})
 
 
 if __name__ == "__main__":

@@ -270,6 +270,9 @@ def test_launch_overhead_is_advised_to_be_shared_by_fewer_blocks_and_by_fusing(k
     assert fewer.evaluate().cpi_stack["launch"] < prediction.cpi_stack["launch"]
     assert "2,000 of them to begin and end the grid" in fused.reason
     assert fused.evaluate().cycles == pytest.approx(prediction.cycles - 2000)
+    longer = replace(prediction, cycles=prediction.cycles + 1e9, cpi=prediction.cpi * (1 + 1e9 / prediction.cycles))
+    case = Case(profiled, gpu, "warpsight", longer, ())  # beside which launching is nothing
+    assert not [*LaunchOverhead().propose(case), *Fusion().propose(case)]
     free = load_gpu("mdm-pascal", overrides=["sm_count=2", "sm.max_blocks=4"])
     case = Case(profiled, free, "mdm", get_model("mdm").predict(profiled.profile, free), ())
     assert not [*LaunchOverhead().propose(case), *Fusion().propose(case)]

@@ -94,3 +94,33 @@ def test_lanes_that_add_to_one_word_of_shared_memory_lose_nothing(gpu: str) -> N
     warpsight.trace(COLLISIONS, "collide", grid=1, block=64, args=[out, wide], gpu=gpu, level="sass")
     sums = [sum(i + 1 for i in range(64) if i % 3 == k) for k in range(3)]
     assert out.tolist() == [*sums, 0] and wide.tolist() == [*sums, 0]
+
+
+SIGNED = """.version 8.6
+.target {arch}
+.address_size 64
+.visible .entry k(.param .u64 values) {{
+    .reg .b32 %r<9>; .reg .f32 %f<5>; .reg .b64 %rd<5>;
+    mov.u32 %r1, %tid.x; mul.wide.u32 %rd1, %r1, 16;
+    ld.param.u64 %rd2, [values]; add.u64 %rd2, %rd2, %rd1; ld.global.f32 %f1, [%rd2]; ld.global.b32 %r2, [%rd2+12];
+    min.xorsign.abs.f32 %f2, %f1, 0f40C00000; st.global.f32 [%rd2+4], %f2;
+    max.xorsign.abs.f32 %f3, %f1, 0fC0C00000; st.global.f32 [%rd2+8], %f3;
+    mov.b32 %r3, 0x40004600;
+    min.xorsign.abs.f16x2 %r4, %r2, %r3; st.global.b32 [%rd2+12], %r4;
+    ret;
+}}
+"""
+
+
+@pytest.mark.parametrize(("gpu", "arch"), [("rtx3080", "sm_86"), ("h100-sxm", "sm_90a"), ("b200", "sm_100a")])
+def test_minimum_with_the_signs_multiplied_of_a_number_in_the_instruction(gpu: str, arch: str) -> None:
+    """Triton's `clamp(x, -6, 6)` is the minimum with 6. PTX ISA, min: the magnitude of the minimum, the sign of the product."""
+    numbers = [-8.0, -2.0, -0.0, 0.0, 3.0, 7.0]
+    values = np.zeros((6, 4), np.float32)
+    values[:, 0] = numbers
+    halves = values.view(np.float16)
+    halves[:, 6], halves[:, 7] = numbers, numbers  # against 6 and 2
+    warpsight.trace(SIGNED.format(arch=arch), "k", grid=1, block=6, args=[values], gpu=gpu, level="sass")
+    assert [str(x) for x in values[:, 1]] == ["-6.0", "-2.0", "-0.0", "0.0", "3.0", "6.0"]
+    assert values[:, 2].tolist() == [8, 6, 6, -6, -6, -7]
+    assert halves[:, 6].tolist() == [-6, -2, 0, 0, 3, 6] and halves[:, 7].tolist() == [-2, -2, 0, 0, 2, 2]

@@ -392,6 +392,14 @@ def test_stores_of_few_bytes_take_a_third_of_the_store_s_time_at_the_port_for_ea
     assert cycles(scattered, noc(gpu(), store_time_cycles=6)) == pytest.approx(64 * 8 * 16 * 2 * flits, rel=1e-2)
 
 
+@pytest.mark.parametrize(("blocks", "senders"), [(14, 1), (15, 2), (28, 2)])
+def test_sms_of_a_tpc_share_a_port_where_both_have_blocks(blocks: int, senders: int) -> None:
+    """28 SMs in 14 TPCs. A warp of each block reads 3,200 lines of a sector from the L2, a request a cycle of the port."""
+    reads = launched([(1, 0, 2, 1, 0, 100, 0, 0)] * 8, LaunchShape(blocks, 8, 8), read_misses=3200.0, fetched_bytes=32 * 3200.0)
+    wide = dataclasses.replace(gpu(dram=1e15), l1=dataclasses.replace(gpu().l1, mshrs=1 << 16))
+    assert cycles(reads, noc(wide, tpc_sms=2, bandwidth_bytes_per_s=1e15)) == pytest.approx(8 * 3200 * senders, rel=0.05)
+
+
 @pytest.mark.property
 @settings(deadline=None, max_examples=150)
 @given(profiles(), gpus, st.sampled_from(RESOURCES))

@@ -21,7 +21,7 @@ from warpsight.emulator.run.sampled import Dependent, SampledRun
 from warpsight.gpu.loader import load_gpu
 from warpsight.pipeline.evaluate import predict_trace, trace_occupancy
 from warpsight.pipeline.request import DEFAULT_METHOD, KernelRequest
-from warpsight.pipeline.sampling import NotSampled, Plan, _Designs, _student, half_widths, trace_to_predict
+from warpsight.pipeline.sampling import NotSampled, Plan, Sampler, _Designs, _student, half_widths, trace_to_predict
 from warpsight.pipeline.tracing import launch_of, obtain_trace
 from warpsight.traces.schema import KernelTrace, WaveSample
 from warpsight.traces.store import save_trace
@@ -46,6 +46,25 @@ extern "C" __global__ void longer(float* out)
 extern "C" __global__ void chain(float* out)
 {
     out[blockIdx.x * 32] = blockIdx.x ? out[blockIdx.x * 32 - 32] : 1;
+}
+extern "C" __global__ void columns(const float* in, float* out)
+{
+    int column = blockIdx.x * blockDim.x + threadIdx.x, width = gridDim.x * blockDim.x;
+    float sum = 0;
+    for (int k = 0; k < 32; k++) sum += in[k * width + column];
+    out[blockIdx.y * width + column] = sum;
+}
+extern "C" __global__ void columns_in_one_row(const float* in, float* out, int row)
+{
+    int column = blockIdx.x % row * blockDim.x + threadIdx.x, width = row * blockDim.x;
+    float sum = 0;
+    for (int k = 0; k < 32; k++) sum += in[k * width + column];
+    out[blockIdx.x / row * width + column] = sum;
+}
+extern "C" __global__ void scattered(const int* from, const float* in, float* out)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    out[i] = in[from[i]];
 }
 extern "C" __global__ void queue(int* next, int* out) { out[atomicAdd(next, 1) % 1024] = blockIdx.x; }
 extern "C" __global__ void count(const int* in, int* bins) { atomicAdd(&bins[in[blockIdx.x * blockDim.x + threadIdx.x]], 1); }
@@ -100,6 +119,39 @@ def test_trend_along_the_launch_widens_the_interval_until_all_blocks_run() -> No
     trace = sampled(request("longer", FLOATS), 0.001)
     assert trace.waves is None and trace.header.sampled_blocks == 0
     assert sampled(request("longer", FLOATS), 0.9).extra["sampling"]["half_width"] > 0.001
+
+
+@pytest.mark.parametrize("kernel", ["columns", "columns_in_one_row"])
+@pytest.mark.parametrize("row", [40, 80])
+def test_blocks_that_share_data_may_be_farther_apart_than_a_wave(row: int, kernel: str) -> None:
+    """Of 16 blocks: blocks read the same columns 2.5 or 5 waves later; some waves share them, others do not."""
+    gpu = load_gpu("mdm-pascal", overrides=["sm_count=2", "sm.max_blocks=8", "l2.size=144KiB"])
+    width, rows = row * THREADS, 2560 // row
+    args: tuple[Any, ...] = (f"f32[32,{width}]:zeros", f"f32[{rows},{width}]:zeros")
+    grid, args = (f"{row},{rows}", args) if kernel == "columns" else (str(2560), (*args, row))
+    asked = KernelRequest(SOURCE, kernel=kernel, grid=grid, block=THREADS, args=args, threads=1)
+    trace = trace_to_predict(asked, gpu, "warpsight", DEFAULT_METHOD, least_instructions=0)
+    assert trace.extra["sampling"]["executed_blocks"] < 2560 / 2
+    whole, own = (predict_trace(each, gpu, ["warpsight"])[0].cycles for each in (obtain_trace(asked, gpu=gpu), trace))
+    assert own == pytest.approx(whole, rel=trace.extra["sampling"]["half_width"])
+
+
+def test_blocks_that_share_data_at_random_all_run() -> None:
+    gpu = load_gpu("mdm-pascal", overrides=["sm_count=2", "sm.max_blocks=8", "l2.size=144KiB"])
+    asked = request("scattered", f"i32[{BLOCKS * THREADS}]:randint({1 << 17})", f"f32[{1 << 17}]:zeros", FLOATS)
+    with pytest.raises(NotSampled, match="share data at random"), Sampler(*launch_of(asked, gpu)) as sampler:
+        sampler.grown(gpu, ["warpsight"], DEFAULT_METHOD, 0.02, least_instructions=0)
+
+
+def test_launch_that_is_longer_than_its_limit_has_the_interval_that_its_waves_give() -> None:
+    whole = obtain_trace(request("longer", FLOATS), gpu=GPU)
+    asked = replace(request("longer", FLOATS), max_instructions=whole.header.warp_instructions * 9 // 10)
+    trace = sampled(asked, 0.001)
+    half_width = trace.extra["sampling"]["half_width"]
+    assert half_width > 0.001
+    assert cycles(trace) == pytest.approx(cycles(whole), rel=half_width)
+    (note,) = (each for each in predict_trace(trace, GPU, ["warpsight"])[0].provenance["notes"] if each.startswith("sampled"))
+    assert ", not 0.1 %: the whole launch is longer than --max-instructions" in note
 
 
 @pytest.mark.parametrize(("kernel", "args"), [("chain", (FLOATS,)), ("queue", (INTS, INTS))])

@@ -48,9 +48,15 @@ assert x.is_cuda and torch.cuda.get_device_capability() == (8, 0)
 assert torch.empty(1, device=torch.cuda.current_device()).to(0).device.type == "cpu"
 with torch.cuda.device(x.device.index):
     assert torch.cuda.current_device() == 0
+side: torch.cuda.Stream | None = torch.cuda.Stream(device=0)
+begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+begin.record(side)
 y = torch.zeros_like(x)[10:]
 ms = triton.testing.do_bench(lambda: scaled[lambda meta: (triton.cdiv(90, meta["BLOCK"]),)](x, y, 90))
 assert torch.equal(y, 2 * x[:90]) and 0 < ms < 1
+end.record()
+side.wait_event(end)
+assert isinstance(torch.cuda.current_stream(), torch.cuda.Stream) and side.query() and 0.999 * ms < begin.elapsed_time(end)
 z = torch.zeros(64, device=device)
 through_addresses[(1,)](torch.tensor([x.data_ptr(), z.data_ptr()], device="cuda"), 64)
 assert torch.equal(z, x[:64] + 1)

@@ -36,6 +36,38 @@ def test_does_the_port_serve_a_flit_a_cycle() -> None:
     assert uses([word(2 * k) for k in range(4)], gpu(**NARROW)) == [341, 345, 349, 353]
 
 
+@pytest.mark.parametrize(
+    ("sms", "blocks", "found"),
+    [
+        (2, 1, [[341, 349, 357, 365]]),  # the other SM sends nothing
+        (2, 2, [[341, 349, 357, 365], [342, 350, 358, 366]]),
+        (4, 2, [[341, 349, 357, 365]] * 2),  # SMs of different TPCs
+    ],
+)
+def test_do_the_sms_of_a_tpc_send_their_requests_in_turn(sms: int, blocks: int, found: list[list[int]]) -> None:
+    """Each block loads from four slices, of which others do not load at the time. A request takes its SM's port 8 cycles."""
+    code = [f"load.global.4 r{k} <- q{k}" for k in range(4)] + [f"int u{k} <- r{k}" for k in range(4)]
+    orders = [[0, 2, 4, 6], [12, 14, 8, 10]]
+    trace = build_trace(["\n".join(code)], [Warp(((0, 1, 1),), [word(line) for line in orders[b]]) for b in range(blocks)])
+    spec = gpu(sms, noc={**SLOW["noc"], "tpc_sms": 2}, dram=FAST)
+    seen = [[cycle for cycle, _, pc in issues(trace, spec, sm=sm) if pc >= 4] for sm in range(blocks)]
+    assert sorted(seen) == found
+
+
+@pytest.mark.parametrize(("tpc_sms", "later"), [(1, [0, 0]), (2, [15, 16])])
+def test_does_a_tpc_send_a_request_a_cycle(tpc_sms: int, later: list[int]) -> None:
+    """A flit takes half a cycle. Two SMs load 16 lines each, one a cycle: their last requests leave in cycles 31 and 32, not 16."""
+    loads = [Warp(((0, 16, 1),), [[128 * (2 * lane + far) for lane in range(16)]]) for far in (0, 1026)]
+
+    def used(count: int, tpc_sms: int) -> list[int]:
+        trace = build_trace(["load.global.4 r0 <- q0\nint r1 <- r0"], loads[:count])
+        spec = gpu(2, noc={"bandwidth_bytes_per_s": 1024e9, "tpc_sms": tpc_sms}, dram=FAST)
+        return [cycles_of(1, trace, spec, warp=sm, sm=sm)[0] for sm in range(count)]
+
+    (alone,) = used(1, tpc_sms)
+    assert sorted(each - alone for each in used(2, tpc_sms)) == later
+
+
 def test_does_a_store_take_a_flit_for_each_sector() -> None:
     """A store of a whole line is 4 flits, one of a word is 1. The load behind it leaves the port 3 cycles later, or with no
     delay."""

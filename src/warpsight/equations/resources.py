@@ -51,14 +51,18 @@ def noc_cycles(demands: ResourceDemands, design: Design) -> Floats:
     return np.asarray(busiest * design.core_clock_hz * design.sm_count / design.noc_bandwidth_bytes_per_s)
 
 
-def port_cycles(demands: ResourceDemands, design: Design) -> Floats:
-    """The SM's port to the network, in each direction as wide as that of a slice. A store has a header, and a mask of its bytes.
+def port_cycles(demands: ResourceDemands, design: Design, sms: Floats) -> Floats:
+    """The SM's port to the network, in each direction as wide as that of a slice, on a GPU of `sms` SMs. A store has a header, and
+    a mask of its bytes.
 
-    A slice sends the data of a multicast once, and they pass the port of each SM that they are for.
+    A slice sends the data of a multicast once, and they pass the port of each SM that they are for. The SMs of a TPC send the
+    requests of their loads in turn, one a cycle. A launch first has blocks on one SM of each TPC.
     """
     byte = design.core_clock_hz * design.l2_slices / design.noc_bandwidth_bytes_per_s
     arriving, leaving = (demands.fetched_bytes + demands.multicast_bytes) * byte, demands.sent_bytes * byte
-    return np.asarray(np.max([arriving, leaving, _packets(demands, design)], axis=0))
+    together = np.clip(np.ceil(design.sm_count * design.noc_tpc_sms / sms), 1.0, design.noc_tpc_sms)
+    requests = np.where(design.noc_tpc_sms > 1, demands.read_misses, 0.0) * together
+    return np.asarray(np.max([arriving, leaving, _packets(demands, design), requests], axis=0))
 
 
 def sending_cycles(demands: ResourceDemands, design: Design) -> Floats:

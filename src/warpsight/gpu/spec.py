@@ -197,8 +197,8 @@ class NocSpec:
     store_time_cycles: Annotated[int, cycles(
         "of an SM's port for a store of a part of a sector or a sector of an atomic: a third each for header, mask of bytes, data",
         MODEL, least=0, most=1024, reason="default: its data's time at the bandwidth")] = 0
-    buffer: Annotated[int, count(
-        "packets that wait at each slice and each SM, in the simulator", SIMULATOR, reason=_LIKE_SIMULATORS, most=4096)] = 64
+    tpc_sms: Annotated[int, count("SMs of a TPC, which sends a load request per cycle", MODEL, most=64, reason="default: one")] = 1
+    buffer: Annotated[int, count("packets that wait at each slice and SM", SIMULATOR, reason=_LIKE_SIMULATORS, most=4096)] = 64
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,6 @@ from warpsight.models.interval_model import IDLE, launch_answer, residency, wave
 _LARGEST = "({what}, of a warp, - its issue cycles) / its instructions, where it is the largest of com_struct, noc and dram; else 0"
 
 
-_NETWORK = (resources.noc_cycles, resources.slice_cycles, resources.port_cycles)
 
 
 class Bottleneck(Model):
@@ -60,7 +59,10 @@ class Bottleneck(Model):
         issue = resources.issue_cycles(instructions, design, resident)
         bounds = {
             "com_struct": np.maximum(demands.unit_cycles / design.sm_schedulers, demands.l1_cycles),
-            "noc": np.max([part(demands, design) for part in _NETWORK], axis=0),
+            "noc": np.max([
+                resources.noc_cycles(demands, design), resources.slice_cycles(demands, design),
+                resources.port_cycles(demands, design, design.sm_count),
+            ], axis=0),
             "dram": resources.dram_cycles(demands, design),
         }
         values = np.stack(list(bounds.values()))

@@ -139,7 +139,7 @@ class Warpsight(Model):
         demands = self._demands(profile, profile.demands)
         waves = residency(profile, design)
         instructions = resources.instructions_per_warp(profile)
-        busy, own, carried = self._stack(profile, demands, waves, instructions)
+        busy, own, carried = self._stack(profile, demands, waves, instructions, design.sm_count[waves.point])
         launch = np.bincount(waves.point, waves.times * sum(busy.values(), np.zeros(len(waves.warps))), len(design))
         shared = np.bincount(waves.point, waves.times * carried, len(design))
         # The private resources of an SM are idle when its blocks are done, while the shared ones serve other SMs. Unequal blocks
@@ -187,13 +187,15 @@ class Warpsight(Model):
         return replace(demands, **changes)
 
     def _stack(
-        self, profile: IntervalProfile, demands: ResourceDemands, waves: Residency, instructions: float
+        self, profile: IntervalProfile, demands: ResourceDemands, waves: Residency, instructions: float, sms: Floats
     ) -> tuple[dict[str, Floats], Floats, Floats]:
-        """Cycles of the busiest SM for each row, [R] by component; those of its private and of the shared resources alone, [R]."""
+        """Cycles of the busiest SM for each row, [R] by component; those of its private and of the shared resources alone, [R].
+        `sms` [R]: those of the GPU.
+        """
         design, warps = waves.design, waves.warps
         per_block = float(profile.launch.warps_per_block) if profile.launch is not None else 1.0
         issue = resources.issue_cycles(instructions, design, warps)
-        memory, carried, shares = self._memory(demands, design)
+        memory, carried, shares = self._memory(demands, design, sms)
         by_ways = resources.held_by_ways(demands, self._flight(demands, design))
         by_stores = resources.held_by_stores(demands, design) if self._has("stores") else 0.0 * memory
         port = demands.l1_cycles + by_ways + by_stores
@@ -304,7 +306,7 @@ class Warpsight(Model):
         """Cycles [R] for which a miss holds its MSHR and its way of the set, without queues."""
         return resources.flight_cycles(demands, design, whole=not self._has("l1-pipeline"))
 
-    def _memory(self, demands: ResourceDemands, design: Design) -> tuple[Floats, Floats, dict[str, Floats]]:
+    def _memory(self, demands: ResourceDemands, design: Design, sms: Floats) -> tuple[Floats, Floats, dict[str, Floats]]:
         """Cycles of the memory system for one warp of each SM, those of its bandwidth alone, and the first by component."""
         noc = resources.noc_cycles(demands, design)
         dram = resources.dram_cycles(demands, design, peak=not self._has("dram-efficiency"))
@@ -320,7 +322,7 @@ class Warpsight(Model):
         carried = np.max([noc, dram, resources.slice_cycles(demands, design)], axis=0)
         queues = np.max([held, noc, dram], axis=0)
         sending = demands if self._has("noc") and self._has("store-port") else replace(demands, sent_flits=0.0)
-        cycles = np.max([queues, carried, resources.port_cycles(sending, design)], axis=0)
+        cycles = np.max([queues, carried, resources.port_cycles(sending, design, sms)], axis=0)
         whole = parts.sum(axis=1, keepdims=True)
         queued = np.divide(queues, cycles, out=np.zeros_like(cycles), where=cycles > 0)
         shares = np.divide(parts, whole, out=np.zeros_like(parts), where=whole > 0) * queued[:, None]

@@ -55,10 +55,12 @@ def trace_provenance(trace: KernelTrace, gpu: GpuSpec, method: Method, profile_n
 def sampling_note(sampling: dict[str, Any]) -> str:
     """What was sampled, and how far the cycles can be off because of it."""
     share = 100 * sampling["executed_blocks"] / sampling["blocks"]
+    accuracy, half_width = 100 * sampling["accuracy"], 100 * sampling["half_width"]
+    wide = f", not {accuracy:g} %: the whole launch is longer than --max-instructions" if half_width > accuracy else ""
     return (
         f"sampled: {sampling['waves']} of {sampling['of_waves']:,.0f} waves were measured, and {sampling['executed_blocks']:,} of "
         f"{sampling['blocks']:,} blocks executed ({share:.2g} %); 95 % confidence interval of the cycles: "
-        f"+-{100 * sampling['half_width']:.2g} %; --exact runs every block"
+        f"+-{half_width:.2g} %{wide}; --exact runs every block"
     )
 
 

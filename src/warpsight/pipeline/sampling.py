@@ -46,7 +46,6 @@ _IN_STEP = 4
 _BEGINNING = 0.004
 _LEAST_WAVE = 56  # blocks, where waves are few: blocks on four SMs stay in step for a whole launch, on 14 they do not (ADR 0067)
 _MOST_FIXED = 3 / 4  # of the accuracy: what more waves do not narrow. The rest is left for their spread.
-_MOST_ROWS = 4  # waves of a row of the grid that warms up; a judgement, as longer ones are most of what runs
 _GOLDEN = (math.sqrt(5) - 1) / 2
 
 Blocks = tuple[int, int]
@@ -151,23 +150,23 @@ class Plan:
     parts: tuple[Part, ...]
 
     @classmethod
-    def of(cls, ready: ReadyLaunch, gpu: GpuSpec, *, apart: bool = False) -> Plan:
+    def of(cls, ready: ReadyLaunch, gpu: GpuSpec, *, apart: bool = False, least_before: int = 0) -> Plan:
         """The first plan for a launch on `gpu`, of waves that are simulated `apart` or in sequence. Raises NotSampled if the launch
-        is short; waves apart suffice for a shorter one.
+        is short; waves apart suffice for a shorter one. A row of the grid warms up, unless it is too much of the launch, and
+        `least_before` blocks or more.
         """
         launch, use = ready.launch, ready.registers
         shared = use.static_shared_bytes + launch.shared_bytes
         resident = occupancy(gpu, launch.threads_per_block, use.registers, shared, launch.cluster_blocks).blocks_per_sm
         wave, row = resident * gpu.sm_count, launch.grid[0]
         near, behind = (0, math.ceil(WINDOW * wave)) if apart else (wave, wave)
-        before = near + row if row < launch.blocks and row <= _MOST_ROWS * wave else near
-        plan = cls(launch.blocks, wave, before, behind, apart, ())
-        low, high = wave, launch.blocks - wave - before
-        bounds = [low + (high - low) * k // _FIRST_PARTS for k in range(_FIRST_PARTS + 1)]
-        if plan.simulated(_FIRST_PARTS) > _MOST_SHARE * launch.blocks or (high - low) // _FIRST_PARTS < plan.stretch:
-            raise NotSampled(f"the launch is {launch.blocks / wave:.3g} waves")
-        parts = [plan._placed(bounds[k], bounds[k + 1], k) for k in range(_FIRST_PARTS)]
-        return replace(plan, parts=tuple(parts))
+        for before in (max(each, least_before) for each in ((near + row, near) if row < launch.blocks else (near,))):
+            plan = cls(launch.blocks, wave, before, behind, apart, ())
+            low, high = wave, launch.blocks - wave - before
+            if plan.simulated(_FIRST_PARTS) <= _MOST_SHARE * launch.blocks and (high - low) // _FIRST_PARTS >= plan.stretch:
+                bounds = [low + (high - low) * k // _FIRST_PARTS for k in range(_FIRST_PARTS + 1)]
+                return replace(plan, parts=tuple(plan._placed(bounds[k], bounds[k + 1], k) for k in range(_FIRST_PARTS)))
+        raise NotSampled(f"the launch is {launch.blocks / wave:.3g} waves")
 
     def _placed(self, low: int, high: int, number: int, room: Blocks | None = None) -> Part:
         """A part with a wave in it, within `room`, at a place that differs from part to part: no period of the grid meets all."""
@@ -296,7 +295,8 @@ class Sampler:
         carried: CarriedL2 | None = None, columns: Columns | None = None, count: int = 1,
     ) -> Sampled:
         """A sample with which the interval of the first of `models` is within `accuracy` on all designs: `gpu` with its model-only
-        keys as in `columns`, float64 [count] by key. Raises NotSampled; `least_instructions` as for `first_plan`.
+        keys as in `columns`, float64 [count] by key. It is wider where half of the launch would not do, and all of it is longer
+        than a launch may be. Raises NotSampled; `least_instructions` as for `first_plan`.
         """
         plan = self.first_plan(gpu, least_instructions, carried)
         with _refusing():
@@ -312,17 +312,37 @@ class Sampler:
                 refused = "blocks come to rest slowly" if _widest(fixed) > _MOST_FIXED * accuracy else ""
             except NotApart as reason:
                 refused = reason.what
+            except ScatteredReuse as reason:  # or in a pattern that is longer than a stretch
+                try:
+                    plan = Plan.of(self._ready, designs.gpu, apart=plan.apart, least_before=2 * max(plan.before, plan.wave))
+                except NotSampled:
+                    raise reason from None
+                remark(f"{reason}: {plan.before:,} blocks warm up")
+                continue
             if refused:
                 remark(f"{refused}: all waves in one simulation")
                 plan = Plan.of(self._ready, designs.gpu)
                 continue
             widest = _widest(half_width)
             remark(f"{len(plan.parts)} waves between the first and the last: +-{100 * widest:.2g} %")
-            if widest <= accuracy:
+            larger = self._larger(plan, trace) if widest > accuracy else None
+            if larger is None:
                 texts = listing(self._prepared, trace.instructions)
-                trace = replace(trace, notes=self._ready.notes, extra=texts | {"sampling": _document(plan, widest)})
+                document = _document(plan, accuracy, widest)
+                trace = replace(trace, notes=self._ready.notes, extra=texts | {"sampling": document})
                 return Sampled(trace, half_width)
-            plan = plan.doubled()
+            plan = larger
+
+    def _larger(self, plan: Plan, trace: KernelTrace) -> Plan | None:
+        """The plan with twice as many parts; None where these are too much of a launch that is also longer than one may be: a wide
+        interval tells more than a run that ends at its limit. Raises NotSampled where all blocks can run instead.
+        """
+        try:
+            return plan.doubled()
+        except NotSampled:
+            if trace.header.warp_instructions <= self._ready.max_instructions:
+                raise
+            return None
 
     def _execute(self, ranges: Sequence[Blocks]) -> None:
         self._run.execute([each for each in ranges if each not in self._run.ranges])
@@ -422,8 +442,9 @@ def _student(degrees: float) -> float:
     return sum(term / degrees**power for power, term in enumerate(terms))
 
 
-def _document(plan: Plan, half_width: float) -> dict[str, Any]:
+def _document(plan: Plan, accuracy: float, half_width: float) -> dict[str, Any]:
     return {
         "waves": len(plan.waves), "of_waves": plan.blocks / plan.wave, "executed_blocks": plan.executed, "blocks": plan.blocks,
-        "measured_blocks": int((plan.labels() > 0).sum()), "confidence": 0.95, "half_width": half_width,
+        "measured_blocks": int((plan.labels() > 0).sum()), "confidence": 0.95, "accuracy": accuracy,
+        "half_width": half_width,
     }

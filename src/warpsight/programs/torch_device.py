@@ -9,7 +9,6 @@ import contextlib
 import importlib
 import sys
 from collections.abc import Callable, Iterator
-from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
@@ -19,26 +18,6 @@ from warpsight.kernels.triton_driver import Device, memory_of
 from warpsight.programs.preload.cpu_as_cuda import answers, function_mode
 
 Share = Callable[[ArrayArgument], int]
-
-
-class _Event:
-    """A point in the device's time."""
-
-    def __init__(self, device: Device) -> None:
-        self._device, self.seconds = device, 0.0
-
-    def record(self, stream: Any = None) -> None:
-        """Now: after all launches so far."""
-        self.seconds = self._device.seconds
-
-    def elapsed_time(self, end: _Event) -> float:
-        """Milliseconds from this one to another."""
-        return (end.seconds - self.seconds) * 1e3
-
-    def synchronize(self) -> None:
-        """It has passed already."""
-
-    wait = query = synchronize
 
 
 _FP4 = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)  # of a 4-bit float, below its sign
@@ -112,12 +91,62 @@ def _answers(device: Device, gpu: GpuSpec) -> dict[str, Any]:
         "regs_per_multiprocessor": gpu.sm.registers, "shared_memory_per_multiprocessor": gpu.sm.shared_memory_bytes,
         "shared_memory_per_block_optin": device.properties["max_shared_mem"],
     }  # fmt: skip
-    stream = SimpleNamespace(cuda_stream=0, synchronize=lambda: None, wait_stream=lambda other: None)
+    stream, event = _streams(device)
+    current = stream()
     major, minor = divmod(device.number, 10)
     return answers(gpu.name, (major, minor), properties) | {
-        "synchronize": lambda _=None: None, "current_stream": lambda _=None: stream, "default_stream": lambda _=None: stream,
-        "Stream": lambda *_, **__: stream, "Event": lambda *_, **__: _Event(device),
+        "synchronize": lambda _=None: None, "current_stream": lambda _=None: current, "default_stream": lambda _=None: current,
+        "Stream": stream, "Event": event,
     }  # fmt: skip
+
+
+def _streams(device: Device) -> tuple[type, type]:
+    """The classes `torch.cuda.Stream` and `Event`. All launches so far have ended, whatever stream they are in."""
+
+    class Stream:
+        cuda_stream = 0
+
+        def __init__(self, device: Any = None, priority: int = 0, **_: Any) -> None:
+            self.device, self.priority = device, priority
+
+        def record_event(self, event: Any = None) -> Any:
+            event = event or Event()
+            event.record(self)
+            return event
+
+        def query(self) -> bool:
+            return True
+
+        def synchronize(self) -> None:
+            """All is done."""
+
+        def wait_stream(self, stream: Any) -> None:
+            """All in it is done."""
+
+        wait_event = wait_stream
+
+    class Event:
+        def __init__(self, *_: Any, **__: Any) -> None:
+            self.seconds = 0.0
+
+        def record(self, stream: Any = None) -> None:
+            """In the device's time: after all launches so far."""
+            self.seconds = device.seconds
+
+        def elapsed_time(self, end: Any) -> float:
+            """Milliseconds from this one to another."""
+            return float(end.seconds - self.seconds) * 1e3
+
+        def query(self) -> bool:
+            return True
+
+        def synchronize(self) -> None:
+            """It has passed already."""
+
+        def wait(self, stream: Any = None) -> None:
+            """As above."""
+
+    return Stream, Event
 
 
 def _benchmark(device: Device) -> Any:

@@ -37,6 +37,8 @@ class Machine(Record):
     cluster_pass_cycles: int  # of a pass through its banks
     flit_bytes: int
     flit_ticks: int
+    tpcs: int
+    request_ticks: int  # from the request of a load to that of the next of a TPC
     store_ticks: int  # that the SM's port takes for a store of a part of a sector
     slices: int
     lines_per_piece: int

@@ -187,9 +187,9 @@ def _latencies(gpu: GpuSpec) -> Numbers:
         "address_cycles": address, "write_back_cycles": write_back, "pipeline_cycles": pipeline, "tag_banks": gpu.l1.tag_lookups,
         "shared_cycles": max(1, shared_latency(gpu, remote=False) - address),
         "cluster_cycles": max(1, shared_latency(gpu, remote=True) - address),
-        "flit_bytes": flit_bytes, "flit_ticks": flit,
-        "store_ticks": codes.TICKS * gpu.noc.store_time_cycles, "l2_cycles": l2 - fixed,
-        "far_cycles": gpu.l2.far_latency_cycles,
+        "flit_bytes": flit_bytes, "flit_ticks": flit, "tpcs": -(-gpu.sm_count // gpu.noc.tpc_sms),
+        "request_ticks": codes.TICKS if gpu.noc.tpc_sms > 1 else 0,
+        "store_ticks": codes.TICKS * gpu.noc.store_time_cycles, "l2_cycles": l2 - fixed, "far_cycles": gpu.l2.far_latency_cycles,
         "atomic_width": gpu.l2.atomic_width_bytes, "merged_reads": gpu.l2.merged_reads,
     }  # fmt: skip
 

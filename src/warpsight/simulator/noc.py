@@ -2,7 +2,8 @@
 
 A packet is a header and its data in flits of `noc.flit` bytes, at least one; a port passes `noc.bandwidth / slices`, and that
 of an SM takes a third of `noc.store_time` for the header of a store or an atomic, for the mask of its bytes and for each sector;
-a store of whole sectors has no mask. A packet leaves its SM's port when the slice has room for it, and the slice's port takes
+a store of whole sectors has no mask. The `noc.tpc_sms` SMs of a TPC send the requests of their loads in turn, one a cycle.
+A packet leaves its SM's port when the slice has room for it, and the slice's port takes
 packets one after the other. Replies travel back in the same way; one from the other partition of the L2 arrives later, and
 others pass it. Where several ports wait for room at one end, they get it in turn.
 
@@ -147,6 +148,10 @@ def _deliver(state: State, sm: Sm, part: Slice, packet: Packet, now: int) -> Non
     """Pass the packet through both ports into the slice's queue, unless it joins another."""
     service = (1 if packet.kind == codes.READ else flits_of(state, set_bits(packet.mask))) * state.machine.flit_ticks
     start = max(sm.port_free, now * codes.TICKS)
+    if packet.kind == codes.READ:  # SMs side by side are in different TPCs, so that a launch first has blocks in all of these
+        tpc = state.sms[sm.number % state.machine.tpcs]
+        start = max(start, tpc.requests_free)
+        tpc.requests_free = start + state.machine.request_ticks
     sm.port_free = start + (service if packet.kind == codes.READ else max(service, _store_ticks(state, packet)))
     part.inbox_free = max(part.inbox_free, start) + service
     arrival = _cycle_at(part.inbox_free)

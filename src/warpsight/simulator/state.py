@@ -266,6 +266,7 @@ class Sm(Record):
     miss_queue: Queue
     packets: Table[Packet]
     port_free: int  # ticks
+    requests_free: int  # ticks: of the TPC with this number
     waits_for: int  # the slice that has no room for the oldest packet; -1: none
     granted: bool  # that slice keeps an entry for it
     # port from the network

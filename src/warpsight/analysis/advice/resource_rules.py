@@ -200,11 +200,15 @@ def _last_wave(blocks: int, resident: int) -> str:
     return f"; the last of {-(-blocks // resident)} waves fills {left} of {resident} places" if left else ""
 
 
+_LEAST_LAUNCHING = 0.01  # of the cycles
+
+
 def _launching(case: Case) -> str:
-    """What the launch itself takes, as a reason; empty where that is nothing."""
+    """What the launch itself takes, as a reason; empty where that is next to nothing."""
     prediction = case.prediction
     cycles = prediction.cpi_stack["launch"] / prediction.cpi * prediction.cycles
-    return f"launching takes {thousands(cycles)} of {thousands(prediction.cycles)} cycles" if cycles else ""
+    enough = cycles > _LEAST_LAUNCHING * prediction.cycles
+    return f"launching takes {thousands(cycles)} of {thousands(prediction.cycles)} cycles" if enough else ""
 
 
 # -- What if a resource of the GPU were twice as large?

@@ -33,6 +33,9 @@ class ScatteredReuse(Exception):
 class Footprint:
     """Lines of the L2 that stretches of blocks touch: of one stretch alone (`single`), of some and of all of them; how many one
     touches at most; and which ones the `first` touches, the `last`, and all of them (`shared`).
+
+    The first stretch is a wave alone, without the row of the grid that warms up before the others. So a line that all others touch
+    is one that all touch, whether the first one does or not.
     """
 
     single: int
@@ -61,20 +64,22 @@ def footprint(sample: WaveSample, line_bytes: int) -> Footprint:
     """What the stretches of blocks that follow each other touch. Lines of local memory, which no block shares, count for each."""
     trace = sample.executed
     lines, first_warps = Lines(trace.chunks, line_bytes), sample.start * trace.header.warps_per_block
-    times, first = np.zeros(lines.count, np.uint16), np.zeros(0, np.uint32)
-    touched, current, most = np.zeros(lines.count, np.bool_), 0, 0
+    times, of_first = np.zeros(lines.count, np.uint16), np.zeros(lines.count, np.bool_)
+    touched, current, most, stretches = np.zeros(lines.count, np.bool_), 0, 0, len(sample.start)
     for chunk in trace.chunks.packed():
         stretch = int(np.searchsorted(first_warps, chunk.first_warp, side="right")) - 1
         if stretch != current:
-            first = first if current else lines.numbers(touched)
+            if current == 0:
+                of_first[:] = touched
             times += touched
             most = max(most, int(np.count_nonzero(touched)))
             touched[:], current = False, stretch
         lines.mark(chunk, touched)
     times += touched
-    most, by_all = max(most, int(np.count_nonzero(touched))), times == len(sample.start)
-    single, every, some = (int(np.count_nonzero(each)) for each in (times == 1, by_all, times))
-    return Footprint(single, some - single - every, every, most, first, lines.numbers(touched), lines.numbers(by_all))
+    most = max(most, int(np.count_nonzero(touched)))
+    by_all = times - of_first == stretches - 1 if stretches > 2 else times == stretches
+    single, every, some = (int(np.count_nonzero(each)) for each in ((times == 1) & ~by_all, by_all, times))
+    return Footprint(single, some - single - every, every, most, *map(lines.numbers, (of_first, touched, by_all)))
 
 
 def blocks_of_l2(sample: WaveSample, l2: L2Spec) -> int:

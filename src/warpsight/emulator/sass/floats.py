@@ -8,7 +8,6 @@ and NaNs are those of the PTX instructions that become these opcodes.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 
 from llvmlite import ir
@@ -31,7 +30,7 @@ from warpsight.emulator.sass.common import (
     set_word,
     single,
 )
-from warpsight.emulator.sass.half import half_as_single, in_ptx
+from warpsight.emulator.sass.half import half_as_single, in_ptx, whole_sign
 from warpsight.isa.ptx.program import Instruction
 from warpsight.isa.sass.native import (
     TRUE_PREDICATES,
@@ -144,16 +143,12 @@ fhadd, fhfma = partial(_of_halves, name="fadd", count=2), partial(_of_halves, na
 # -- Minimum and maximum.
 
 
+_SIGN = 1 << 31
+
+
 def _whole(emitter: Emitter, native: NativeInstruction, operands: Sequence[NativeOperand]) -> list[NativeOperand]:
     """The sources; those of `.XORSIGN`, which are listed as magnitudes, with their signs."""
-    if "XORSIGN" not in native.modifiers:
-        return list(operands)
-    found: list[NativeOperand] = []
-    for operand in operands:
-        if not isinstance(operand, NativeRegister | NativeConstant) or not operand.absolute or operand.negative:
-            raise emitter.unsupported(".XORSIGN is modelled of magnitudes alone")
-        found.append(replace(operand, absolute=False))
-    return found
+    return [whole_sign(emitter, operand, _SIGN) if "XORSIGN" in native.modifiers else operand for operand in operands]
 
 
 def fmnmx(emitter: Emitter, instruction: Instruction) -> None:

@@ -195,7 +195,7 @@ def hmnmx2(emitter: Emitter, instruction: Instruction) -> None:
     target, *rest, choice = native.operands
     operands = _sources(emitter, rest, 3 if native.base == "VHMNMX" else 2)
     if "XORSIGN" in native.modifiers:
-        operands = [_whole_sign(emitter, operand) for operand in operands]
+        operands = [whole_sign(emitter, operand, _SIGNS) for operand in operands]
         words += ("xorsign", "abs")
     patterns = [flush_patterns(emitter, in_ptx(instruction, "min", *words), _patterns(emitter, x), name) for x in operands]
     wide = [widen(builder, p, name) for p in patterns]
@@ -213,13 +213,16 @@ def hmnmx2(emitter: Emitter, instruction: Instruction) -> None:
 
 
 vhmnmx = hmnmx2
+_SIGNS = 0x8000_8000  # of a pair
 
 
-def _whole_sign(emitter: Emitter, operand: NativeOperand) -> NativeOperand:
-    """A source of `.XORSIGN`, which is listed as a magnitude, with its sign."""
-    if not isinstance(operand, NativeRegister | NativeConstant) or not operand.absolute or operand.negative:
-        raise emitter.unsupported(".XORSIGN is modelled of magnitudes alone")
-    return replace(operand, absolute=False)
+def whole_sign(emitter: Emitter, operand: NativeOperand, signs: int) -> NativeOperand:
+    """A source of `.XORSIGN`, which is listed as a magnitude, with its sign; or a number, none of whose bits `signs` is set."""
+    if isinstance(operand, NativeRegister | NativeConstant) and operand.absolute and not operand.negative:
+        return replace(operand, absolute=False)
+    if isinstance(operand, NativeImmediate) and not operand.bits & signs:
+        return operand
+    raise emitter.unsupported(".XORSIGN is modelled of magnitudes and of numbers that are not negative")
 
 
 def _outcomes(emitter: Emitter, instruction: Instruction, operands: Sequence[NativeOperand], *known: str) -> list[Value]:

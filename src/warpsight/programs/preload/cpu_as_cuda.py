@@ -49,7 +49,7 @@ def answers(name: str, capability: tuple[int, int], properties: dict[str, int]) 
     described = SimpleNamespace(name=name, major=capability[0], minor=capability[1], **properties)
     return {
         "is_available": lambda: True, "device_count": lambda: 1, "current_device": lambda: 0, "set_device": lambda _: None,
-        "device": lambda _: contextlib.nullcontext(),  # many launch in `with torch.cuda.device(x.device.index)`
+        "device": contextlib.nullcontext,  # many launch in `with torch.cuda.device(x.device.index)`
         "get_device_name": lambda _=None: name, "get_device_capability": lambda _=None: capability,
         "get_device_properties": lambda _=None: described, "empty_cache": lambda: None, "manual_seed": lambda _: None,
         "set_stream": lambda _: None, "stream": lambda _: contextlib.nullcontext(),
