@@ -40,6 +40,15 @@ def start_cycles(design: Design, warps_per_block: float) -> Floats:
     return np.asarray((warps_per_block - 1.0) * design.dispatch_warp_cycles)
 
 
+def grid_cycles(design: Design, uses_memory: bool = True) -> Floats:
+    """What a launch takes once, beside its blocks: its grid begins and ends, and the first warps read their parameters.
+
+    No SM has the parameters of a new launch; so where they hold addresses, the first warps wait for the L2 (ADR 0081).
+    """
+    reads = design.dispatch_parameter_reads if uses_memory else 0.0
+    return np.asarray(design.dispatch_grid_cycles + reads * design.l2_latency_cycles)
+
+
 def dispatch_cycles(blocks: float, design: Design) -> Floats:
     """The whole GPU's distribution of `blocks` to its SMs."""
     return np.asarray(blocks * design.dispatch_block_interval_ns * 1e-9 * design.core_clock_hz)

@@ -40,8 +40,8 @@ class Bottleneck(Model):
             ),
             "dram": _LARGEST.format(what="bytes x clock x SMs / (DRAM bandwidth x efficiency) + turns of the buses"),
             "idle": IDLE,
-            "launch": "(begin and end of the grid + what all blocks, or those in one place, take to start beyond all other "
-            "components) x SMs / instructions of the launch",
+            "launch": "(begin and end of the grid + the first read of its parameters + what all blocks, or those in one place, "
+            "take to start beyond all other components) x SMs / instructions of the launch",
         },
         checks=("latency-hidden", "equal-blocks", "slowest-warp", "spread-noc", "spread-dram"),
     )

@@ -76,8 +76,8 @@ _BY_COMPONENT = {
     "dram": _MEMORY.format(what="residence R at the memory channels"),
     "sync": "barriers / (barriers + 1) x (cycles with the block as the customer - with the warp), the part that exceeds the issue "
     "slots; zero under lrr",
-    "launch": "(begin and end of the grid + what the dispatch of all blocks and a warp alone take beyond all other components) x "
-    "SMs / instructions of the launch, and "
+    "launch": "(begin and end of the grid + the first read of its parameters + what the dispatch of all blocks and a warp alone "
+    "take beyond all other components) x SMs / instructions of the launch, and "
     + _WAITING.format(what="cycles until a block and its last warp start"),
     "drain": "in the last wave: cycles from the last instruction of a block alone until its stores are answered",
     "idle": "all other components x (blocks of the busiest SM / mean, corrected for unequal blocks and the slowest warp, - 1)",

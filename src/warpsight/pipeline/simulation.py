@@ -12,6 +12,8 @@ import numpy.typing as npt
 from warpsight.base.errors import UsageError
 from warpsight.base.outputs import written_whole
 from warpsight.base.progress import Watch, stage, step
+from warpsight.equations.resources import grid_cycles
+from warpsight.gpu.design import Design
 from warpsight.gpu.occupancy import Occupancy, with_own_l1
 from warpsight.gpu.spec import GpuSpec
 from warpsight.pipeline.caches_before import at_start, check_carried, launch_before, notes_on
@@ -98,12 +100,13 @@ def simulation_document(
 
 def _as_prediction(trace: KernelTrace, gpu: GpuSpec, occupancy: Occupancy, simulation: Simulation, seconds: float) -> Prediction:
     header, totals = trace.header, simulation.totals()
-    # a sample of the blocks is scaled to the launch, but a grid begins and ends once
+    # a sample of the blocks is scaled to the launch, but a grid begins and ends once, and so its first warps find no parameters
     scaled = simulation.cycles * (header.blocks / header.recorded_blocks)
-    cycles = scaled + gpu.dispatch.grid_cycles
+    fixed = float(grid_cycles(Design.of(gpu), any(i.has_sectors for i in trace.instructions))[0])
+    cycles = scaled + fixed
     stack = simulation.components(gpu.sm.schedulers, gpu.sm_count)
     cpi = gpu.sm_count * simulation.cycles / simulation.warp_instructions
-    stack["launch"] += cpi * gpu.dispatch.grid_cycles / scaled
+    stack["launch"] += cpi * fixed / scaled
     ipc_gpu = simulation.warp_instructions / simulation.cycles * (scaled / cycles)
     dpki = 1000.0 * totals["divergent"] / simulation.warp_instructions
     provenance = trace_provenance(trace, gpu, Method(caches_before=COLD), ())

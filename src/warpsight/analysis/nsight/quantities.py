@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from warpsight.analysis.report_data.resources import needs_of
 from warpsight.caches.miss_profile import Counts, MissProfile
+from warpsight.equations.resources import grid_cycles
 from warpsight.gpu.design import Design
 from warpsight.gpu.occupancy import block_limits
 from warpsight.gpu.spec import GpuSpec
@@ -201,12 +202,13 @@ class Quantities:
 
     @cached_property
     def _grid_cycles(self) -> float:
-        """Those in which the grid begins and ends."""
-        return min(float(self.gpu.dispatch.grid_cycles), self.prediction.cpi_stack.get("launch", 0.0) * self.per_sm)
+        """Those in which the grid begins and ends, and its first warps read their parameters."""
+        once = float(grid_cycles(Design.of(self.gpu))[0])
+        return min(once, self.prediction.cpi_stack.get("launch", 0.0) * self.per_sm)
 
     @cached_property
     def active_cycles(self) -> float:
-        """Those in which an SM has a warp: all but `idle`, and the begin and end of the grid."""
+        """Those in which an SM has a warp: all but `idle`, and those of the grid."""
         return self.prediction.cycles - self.prediction.cpi_stack.get("idle", 0.0) * self.per_sm - self._grid_cycles
 
     @cached_property
