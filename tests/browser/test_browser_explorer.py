@@ -325,7 +325,7 @@ def test_link_to_a_version_shows_it_and_a_reload_keeps_what_was_typed_after_it(p
         page.get_by_text("What changed in the text").wait_for()
 
 
-def test_stopped_answer_is_asked_again_by_a_key_and_an_example_is_chosen_from_an_open_list(page: Any, folder: Path, axe: str) -> None:
+def test_stopped_answer_is_asked_again_by_a_key_and_an_example_is_chosen_from_a_list(page: Any, folder: Path, axe: str) -> None:
     with explorer(folder) as url:
         page.goto(url)
         page.get_by_role("button", name="Simulate it cycle by cycle").wait_for()

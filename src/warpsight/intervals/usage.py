@@ -17,7 +17,8 @@ from warpsight.addressing.coalescing import segment_bytes, transaction_rule_numb
 from warpsight.base.compiled import kept_until_changed
 from warpsight.base.room import drop_pages
 from warpsight.caches.miss_profile import Counts, MissProfile
-from warpsight.gpu.spec import CacheSpec, GpuSpec, occupied, pass_cycles, remote_pass_cycles
+from warpsight.gpu.operations import occupied, pass_cycles, remote_pass_cycles
+from warpsight.gpu.spec import CacheSpec, GpuSpec
 from warpsight.intervals.algorithm import Longs, plain
 from warpsight.intervals.interval_profile import Activity, Floats, KernelCounts, LaunchTotals
 from warpsight.traces.events import EventReader, sectors_of_event
