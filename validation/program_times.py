@@ -23,7 +23,7 @@ from marked_page import put
 from programs import execute
 from tensor_times import GPUS, PAGE, PARTS, SIMULATED
 from warpsight.gpu.loader import load_gpu
-from warpsight.gpu.spec import peak_flops
+from warpsight.gpu.operations import peak_flops
 from warpsight.result.prediction import relative_error
 from warpsight.traces.schema import KernelTrace
 

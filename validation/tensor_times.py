@@ -29,7 +29,7 @@ import warpsight
 from marked_page import put
 from published_times import tau
 from warpsight.gpu.loader import load_gpu
-from warpsight.gpu.spec import peak_flops
+from warpsight.gpu.operations import peak_flops
 from warpsight.result.prediction import Prediction, relative_error
 from warpsight.traces.schema import KernelTrace
 from warpsight.traces.store import save_trace

@@ -33,7 +33,7 @@ from marked_page import put
 from published_times import tau
 from tensor_times import PAGE, PARTS, SIMULATED
 from warpsight.gpu.loader import load_gpu
-from warpsight.gpu.spec import peak_flops
+from warpsight.gpu.operations import peak_flops
 from warpsight.programs.script import ScriptDevice, seen_by_scripts
 from warpsight.programs.session import Observer
 from warpsight.result.prediction import relative_error

@@ -4,9 +4,17 @@ import {
   type Asking, type Changes, type Found, type Prediction, type Problem, type Question, Refused, type ReportData, type Start, type Told, type Version,
 } from "./protocol";
 
-// The token is behind the # of the URL that the server has printed, which no browser sends anywhere.
-const token = location.hash.slice(1);
-const session = crypto.randomUUID();
+// Behind the # of the URL, which no browser sends anywhere, are the token that the server has printed, and what the page shows.
+const token = location.hash.slice(1).split("&", 1)[0]!;
+// `randomUUID` is only there over HTTPS and on the machine of the server.
+const session = [...crypto.getRandomValues(new Uint32Array(4))].map((each) => each.toString(16)).join("-");
+
+// What the page shows is a part of its URL: a reload, a bookmark and a link that is passed on show the same.
+export const seen = (): URLSearchParams => new URLSearchParams(location.hash.slice(token.length + 2));
+export function see(what: Record<string, string>): void {
+  const told = new URLSearchParams(Object.entries(what).filter(([, value]) => value !== "")).toString();
+  history.replaceState(null, "", `#${token}${told && `&${told}`}`);
+}
 
 async function call(path: string, init: RequestInit = {}): Promise<Response> {
   const answer = await fetch(`api/${path}`, { ...init, headers: { Authorization: `Bearer ${token}`, ...init.headers } });

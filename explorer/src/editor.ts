@@ -82,7 +82,9 @@ export class Editor {
   private readonly syntax = new Compartment();
 
   // `looked` is told the line of the cursor, and whether its mark of an access was pressed.
-  constructor(parent: HTMLElement, reading: boolean, changed: (text: string) => void, looked: (line: number, pressed: boolean) => void) {
+  constructor(
+    parent: HTMLElement, reading: boolean, changed: (text: string) => void, again: () => void, looked: (line: number, pressed: boolean) => void,
+  ) {
     const extensions = [
       lineNumbers(), history(), indentOnInput(), bracketMatching(), syntaxHighlighting(colours), lintGutter(),
       this.syntax.of(cpp()), heat, gutter({ class: "heat", markers: (view) => view.state.field(heat) }),
@@ -95,7 +97,7 @@ export class Editor {
         },
       }),
       EditorState.readOnly.of(reading),
-      keymap.of([...defaultKeymap, ...historyKeymap, ...lintKeymap]),
+      keymap.of([{ key: "Mod-Enter", run: () => (again(), true) }, ...defaultKeymap, ...historyKeymap, ...lintKeymap]),
       EditorView.contentAttributes.of({ "aria-label": "Kernel" }),
       EditorView.updateListener.of((update) => {
         if (update.docChanged) changed(update.state.doc.toString());

@@ -4,7 +4,7 @@ import { render } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { Accesses } from "./accesses";
 import { Result } from "./answer";
-import { accesses, ask, asking, cancel, results, save, start, version, versions } from "./calls";
+import { accesses, ask, asking, cancel, results, save, see, seen, start, version, versions } from "./calls";
 import { Designs } from "./designs";
 import { Editor } from "./editor";
 import { Form } from "./form";
@@ -17,9 +17,17 @@ import "./style.css";
 const PAUSE_MS = 400;
 const LOOK_MS = 2000;
 const ACCESSES = "Accesses";
+const PAGES = ["Kernel", "Versions", "Results"];
+
+const KEYS: [string, string][] = [
+  ["Ctrl+Enter", "in the text: predict it again, also after Stop"], ["F8", "in the text: the next error"],
+  ["Ctrl+Z", "in the text: undo, also of an example or a version that has replaced the text"],
+  ["Alt+↓", "opens a list of choices, Enter takes one"], ["← →", "on a tab, the next one; on a slider, the next setting"],
+];
 
 interface Begin extends Start {
   page: string;
+  wanted: number; // the version to open; 0: none
 }
 
 interface Shown {
@@ -33,7 +41,7 @@ interface Shown {
 
 const NOTHING: Shown = { run: null, form: null, answer: null, complete: false, problem: null, doing: "" };
 
-const STOPPED: Problem = { kind: "Stopped", what: "stopped", place: "", remedy: "change the text or the launch to predict it again", lines: [] };
+const STOPPED: Problem = { kind: "Stopped", what: "stopped", place: "", remedy: "change the text or the launch, or press Ctrl+Enter in the text, to predict it again", lines: [] };
 
 const HEADS: Record<string, string> = {
   CompileError: "The compiler refuses it", LaunchFault: "The kernel fails as it runs", LimitError: "It takes too much",
@@ -89,22 +97,32 @@ function Explorer({ begin }: { begin: Begin }) {
   const [shown, setShown] = useState<Shown>(NOTHING);
   const [kept, setKept] = useState<Version[]>([]);
   const [page, setPage] = useState(begin.page);
+  const [asked, setAsked] = useState(0); // how often the same question was asked again
+  const [pair, setPair] = useState((seen().get("compare") ?? "").split(",").map(Number).filter(Boolean).slice(-2));
   const [tab, setTab] = useState(begin.reading ? ACCESSES : "GPUs");
   const [line, setLine] = useState(1); // of the cursor
   // a folder of results is read without any question being asked, and readers ask none
   const [visited, setVisited] = useState(begin.page === "Kernel" && !begin.reading);
   const place = useRef<HTMLDivElement>(null);
   const editor = useRef<Editor | null>(null);
+  const answered = useRef<Question | null>(null); // what the answer is of
   // a change asks for the prediction alone; the simulator is asked again by its button
   const change = (part: Partial<Question>) => setQuestion((before) => ({ ...before, simulator: false, ...part }));
 
   useEffect(() => {
-    editor.current = new Editor(place.current!, begin.reading, (source) => setQuestion((before) => retold(before, source)), (looked, pressed) => {
+    editor.current = new Editor(place.current!, begin.reading, (source) => setQuestion((before) => retold(before, source)), () => setAsked((times) => times + 1), (looked, pressed) => {
       setLine(looked);
       if (pressed) setTab(ACCESSES);
     });
     editor.current.text = question.source;
+    if (begin.wanted) void open(begin.wanted);
   }, []);
+
+  // a version is named no longer than its text and launch stay as they are: a reload must not bring it back over what was typed
+  useLayoutEffect(() => {
+    const opened = page === "Kernel" && shown.complete && answered.current === question ? String(shown.answer?.version ?? "") : "";
+    see({ page: opened ? "" : page, version: opened, compare: page === "Versions" ? pair.join(",") : "" });
+  }, [page, pair, shown, question]);
 
   // other tabs of a browser, and other browsers, add versions
   useEffect(() => {
@@ -123,6 +141,7 @@ function Explorer({ begin }: { begin: Begin }) {
     if (!visited) return;
     const stop = new AbortController();
     const told = (event: Told) => {
+      if (event.kind === "result") answered.current = question;
       setShown((before) => next(before, event));
       if (event.kind === "form" && ofAnother(question, event.data)) change({ grid: "", block: "", shared: "", args: {} });
       if (event.kind === "result") lookUp(versions(), setKept);
@@ -137,7 +156,7 @@ function Explorer({ begin }: { begin: Begin }) {
       clearTimeout(timer);
       stop.abort();
     };
-  }, [question, visited]);
+  }, [question, visited, asked]);
 
   useEffect(() => {
     editor.current!.language = question.language;
@@ -159,8 +178,9 @@ function Explorer({ begin }: { begin: Begin }) {
     editor.current!.text = brought.source;
     setQuestion(brought);
   };
-  const open = (number: number) =>
+  const open = (number: number): Promise<void> =>
     version(number).then((found) => {
+      answered.current = found.question;
       setShown({ ...NOTHING, answer: { document: found.document, printed: "", version: number }, complete: true });
       bring(found.question);
     }, (error: unknown) => {
@@ -214,7 +234,11 @@ function Explorer({ begin }: { begin: Begin }) {
         <h1>Warpsight explorer</h1>
         {!begin.reading && <label>
           Example{" "}
-          <select value="" onChange={(event) => {
+          <select value="" onKeyDown={(event) => {
+            if (!/^Arrow(Up|Down)$/.test(event.key) || event.altKey) return; // would take the first example at once
+            event.preventDefault();
+            event.currentTarget.showPicker?.();
+          }} onChange={(event) => {
             setShown(NOTHING);
             bring(begin.examples[event.currentTarget.selectedIndex - 1]!.question);
           }}>
@@ -222,6 +246,10 @@ function Explorer({ begin }: { begin: Begin }) {
             {begin.examples.map((each) => <option key={each.name} value={each.name}>{each.title}</option>)}
           </select>
         </label>}
+        <details class="keys">
+          <summary>Keys</summary>
+          <dl>{KEYS.map(([key, does]) => <div key={key}><dt><kbd>{key}</kbd></dt><dd>{does}</dd></div>)}</dl>
+        </details>
         <output aria-live="polite">{shown.doing}</output>
         {shown.doing !== "" && shown.run !== null && <button type="button" onClick={() => lookUp(cancel(shown.run!), () => {})}>Stop</button>}
         {shown.doing !== "" && <div class="busy" aria-hidden="true" />}
@@ -229,7 +257,7 @@ function Explorer({ begin }: { begin: Begin }) {
       <main>
         <Tabs label="Pages" shown={page} show={show} tabs={[
           { name: "Kernel", content: kernel },
-          { name: "Versions", content: <Versions kept={kept} open={open} /> },
+          { name: "Versions", content: <Versions kept={kept} open={open} ticked={pair} setTicked={setPair} /> },
           { name: "Results", content: <Results shown={page === "Results"} /> },
         ]} />
       </main>
@@ -254,9 +282,12 @@ function Refusal({ problem, busy = false, go }: { problem: Problem; busy?: boole
 // A folder of results that has no kernel yet is opened at its results.
 async function beginning(): Promise<Begin> {
   const [begin, kept, found] = await Promise.all([start(), versions(), results()]);
-  if (begin.reading) return { ...begin, page: kept.length > 0 ? "Versions" : "Results" };
+  const wanted = Number(seen().get("version"));
+  const there = kept.some((each) => each.number === wanted) ? wanted : 0;
   const isRead = found.results.length > 0 && kept.length === 0 && draft(begin) === null;
-  return { ...begin, page: isRead ? "Results" : "Kernel" };
+  const usual = begin.reading ? (kept.length > 0 ? "Versions" : "Results") : isRead ? "Results" : "Kernel";
+  const page = PAGES.find((each) => each === seen().get("page")) ?? usual;
+  return { ...begin, page: there ? "Kernel" : page, wanted: there };
 }
 
 beginning().then(

@@ -6,8 +6,9 @@ import { duration } from "./figures";
 import { type Changes, type ChangedRow, type Version, problemOf } from "./protocol";
 import { Times } from "./stack";
 
-export function Versions({ kept, open }: { kept: Version[]; open: (number: number) => void }) {
-  const [ticked, setTicked] = useState<number[]>([]);
+export function Versions({ kept, open, ticked, setTicked }: {
+  kept: Version[]; open: (number: number) => void; ticked: number[]; setTicked: (numbers: number[]) => void;
+}) {
   const [problem, setProblem] = useState("");
   if (kept.length === 0) return <p>No version yet: predict a kernel, and its answer is kept here.</p>;
   const tick = (number: number, on: boolean) => setTicked(on ? [...ticked, number].slice(-2) : ticked.filter((each) => each !== number));
@@ -43,7 +44,7 @@ export function Versions({ kept, open }: { kept: Version[]; open: (number: numbe
         </table>
       </div>
       {problem && <p role="alert">The report is not saved: {problem}</p>}
-      {pair && <Comparison before={pair[0]!} after={pair[1]!} />}
+      {pair && pair.every((number) => kept.some((each) => each.number === number)) && <Comparison before={pair[0]!} after={pair[1]!} />}
     </>
   );
 }

@@ -295,3 +295,54 @@ def test_results_are_listed_shown_and_compared_without_a_mouse(page: Any, folder
         page.keyboard.press("ArrowRight")
         page.keyboard.press("ArrowRight")
         page.frame_locator("iframe[title='Report of version 1']").locator("#pane-source").wait_for()
+
+
+def test_link_to_a_version_shows_it_and_a_reload_keeps_what_was_typed_after_it(page: Any, folder: Path) -> None:
+    editor = page.locator(".cm-content")
+    page.add_init_script("delete Crypto.prototype.randomUUID")  # as at an address of another machine without HTTPS
+    with explorer(folder, readers="readers") as url:
+        page.goto(url)
+        page.wait_for_url("**&version=1")
+        link = page.url
+        editor.click()
+        page.keyboard.press("Control+End")
+        page.keyboard.type("// second")
+        page.wait_for_url("**&version=2")
+        page.keyboard.type("// third")
+        assert "version=" not in page.url, "what is typed is of no version yet"
+        page.reload()
+        page.get_by_role("article").wait_for()
+        assert "// second// third" in editor.inner_text()
+        # the link in another tab, and one of a comparison at the address for readers
+        page.goto("about:blank")
+        page.goto(link)
+        page.wait_for_function("!document.querySelector('.cm-content').textContent.includes('second')")
+        editor.click()
+        page.keyboard.press("Control+z")
+        assert "// second// third" in editor.inner_text(), "undo brings the draft back"
+        page.goto("about:blank")
+        page.goto(url.partition("#")[0] + "#readers&page=Versions&compare=1,2")
+        page.get_by_text("What changed in the text").wait_for()
+
+
+def test_stopped_answer_is_asked_again_by_a_key_and_an_example_is_chosen_from_a_list(page: Any, folder: Path, axe: str) -> None:
+    with explorer(folder) as url:
+        page.goto(url)
+        page.get_by_role("button", name="Simulate it cycle by cycle").wait_for()
+        page.locator(".cm-content").click()
+        with Here.turn:  # nothing is answered meanwhile
+            page.keyboard.press("Control+End")
+            page.keyboard.type("// slow")
+            page.get_by_role("button", name="Stop").click()
+            page.get_by_role("heading", name="Stopped").wait_for()
+        page.locator(".cm-content").click()
+        page.keyboard.press("Control+Enter")
+        page.wait_for_url("**&version=2")
+        page.get_by_label("Example").focus()
+        page.keyboard.press("ArrowDown")
+        assert "// slow" in page.locator(".cm-content").inner_text(), "the first example is not taken at once"
+        page.keyboard.press("Escape")
+        page.get_by_text("Keys", exact=True).press("Enter")
+        assert page.get_by_text("the next error").is_visible() and serious(page, axe) == []
+        page.set_viewport_size({"width": 360, "height": 900})
+        assert page.evaluate("document.documentElement.scrollWidth - innerWidth") == 0

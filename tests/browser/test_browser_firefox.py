@@ -1,4 +1,5 @@
-"""The explorer in Firefox, driven by WebDriver BiDi: does the loop from an error to two versions compared work?
+"""The explorer in Firefox, driven by WebDriver BiDi: does the loop from an error to two versions compared, and to a
+shared report that needs no server, work by keys alone?
 
 Playwright drives only a Firefox of its own build; BiDi is W3C's protocol, which Firefox speaks by itself. Skipped without one.
 """
@@ -25,7 +26,10 @@ pytestmark = pytest.mark.browser
 
 _LISTENING = re.compile(r"WebDriver BiDi listening on (ws://\S+)")
 _WAIT_S = 60.0  # the simulators may have to be compiled
-CONTROL, END, BACKSPACE, LEFT = "\ue009", "\ue010", "\ue003", "\ue012"
+CONTROL, SHIFT, TAB, ENTER, BACKSPACE = "\ue009", "\ue008", "\ue004", "\ue007", "\ue003"
+END, HOME, LEFT, RIGHT = "\ue010", "\ue011", "\ue012", "\ue014"
+_FOCUS = "document.activeElement.matches({})"
+_MOST_TABS = 150  # to an element, which is further than any that is worth a way by keys
 
 
 @contextmanager
@@ -64,7 +68,13 @@ class Tab:
     async def open(self, url: str) -> None:
         await self._ask("session.new", capabilities={})
         self._context = (await self._ask("browsingContext.getTree"))["contexts"][0]["context"]
+        await self.go(url)
+
+    async def go(self, url: str) -> None:
         await self._ask("browsingContext.navigate", context=self._context, url=url, wait="complete")
+
+    async def resize(self, width: int) -> None:
+        await self._ask("browsingContext.setViewport", context=self._context, viewport={"width": width, "height": 900})
 
     async def run(self, script: str) -> Any:
         found = await self._ask("script.evaluate", expression=script, target={"context": self._context}, awaitPromise=False)
@@ -79,46 +89,86 @@ class Tab:
 
     async def press(self, *keys: str) -> None:
         actions = [{"type": kind, "value": key} for key in keys for kind in ("keyDown", "keyUp")]
-        if keys[0] == CONTROL:  # held while the others are pressed
+        if keys[0] in (CONTROL, SHIFT):  # held while the others are pressed
             actions = [actions[0], *actions[2:], actions[1]]
         await self._ask("input.performActions", context=self._context, actions=[{"type": "key", "id": "keys", "actions": actions}])
+
+    async def reach(self, selector: str, *, back: bool = False) -> None:
+        """Press Tab until the element has the focus."""
+        for _ in range(_MOST_TABS):
+            if await self.run(_FOCUS.format(json.dumps(selector))):
+                return
+            await self.press(*((SHIFT, TAB) if back else (TAB,)))
+        raise AssertionError(f"{selector} is not reached by Tab")
 
 
 def _says(text: str) -> str:
     return f"document.body.innerText.includes({json.dumps(text)})"
 
 
-async def _loop(address: str, url: str) -> None:
-    tab = Tab(await websocket_connect(f"{address}/session"))
+async def _loop(tab: Tab, url: str, downloads: Path) -> Path:
+    """From an error to a shared report by keys alone; the report's file."""
     await tab.open(url)
     await tab.until(_says("scale on mdm-pascal"))
     await tab.until("document.querySelector('.heat span') !== null")
     await tab.until("document.getElementById('what-if-sm_count') !== null")
-    await tab.run("document.getElementById('what-if-sm_count').focus()")
+    assert await tab.run("matchMedia('(prefers-reduced-motion: reduce)').matches")
+    await tab.reach("#what-if-sm_count")
     await tab.press(LEFT)
     await tab.until("document.querySelectorAll('.stacks .lying-bar').length === 2")
     assert "changed" in await tab.run("document.querySelector('.stacks').tBodies[1].innerText")
-    await tab.run("document.querySelector('.cm-content').focus()")
+    await tab.reach(".cm-content", back=True)
     await tab.press(CONTROL, END)
     await tab.press(*"wrong")
+    await tab.until("document.querySelector('.busy') !== null")
+    assert await tab.run("document.getAnimations().length") == 0
     await tab.until("document.querySelector('[role=alert]') !== null")
     assert "kernel.cu" in await tab.run("document.querySelector('[role=alert]').innerText")
-    await tab.press(*[BACKSPACE] * 5)
+    await tab.press(CONTROL, HOME)
+    await tab.reach("[role=alert] button")
+    await tab.press(ENTER)
+    await tab.until(_FOCUS.format('".cm-content"'))
+    await tab.press(END, *[BACKSPACE] * 5)  # in the line of the error
     await tab.until("document.querySelector('[role=alert]') === null")
     await tab.press(*"// mended")
-    await tab.run("[...document.querySelectorAll('[role=tab]')].find((tab) => tab.innerText === 'Versions').click()")
+    await tab.until("location.hash.endsWith('&version=2')")
+    await tab.reach("#tab-Kernel", back=True)
+    await tab.press(RIGHT)
     await tab.until("[...document.querySelectorAll('button')].some((each) => each.innerText.trim() === 'Open 2')")
-    for number in (1, 2):
-        await tab.run(f"document.querySelector('[aria-label=\"Compare version {number}\"]').click()")
-        await tab.until(f"document.querySelectorAll('input:checked').length === {number}")
+    for number in (2, 1):
+        await tab.reach(f'[aria-label="Compare version {number}"]')
+        await tab.press(" ")
     await tab.until(_says("What changed in the text"))
+    assert await tab.run("location.hash.endsWith('&page=Versions&compare=2%2C1')")
     changed = "[...document.querySelectorAll('.insert .after code, .replace .after code')].map((each) => each.innerText).join()"
     assert "// mended" in await tab.run(changed)
+    for width in (360, 1280):
+        await tab.resize(width)
+        assert await tab.run("document.documentElement.scrollWidth - innerWidth") == 0
+    await tab.reach("tr:first-child td:last-child button", back=True)
+    await tab.press(ENTER)
+    saved = downloads / "version-2.html"
+    async with asyncio.timeout(_WAIT_S):
+        while not (saved.exists() and "</html>" in saved.read_text()):
+            await asyncio.sleep(0.05)
+    return saved
 
 
-def test_kernel_is_predicted_its_error_shown_and_its_correction_kept_as_a_version(tmp_path: Path, folder: Path) -> None:  # noqa: F811
-    profile = tmp_path / "firefox"
+async def _both(address: str, project: Path, downloads: Path) -> None:
+    tab = Tab(await websocket_connect(f"{address}/session"))
+    with explorer(project) as url:
+        saved = await _loop(tab, url, downloads)
+    await tab.go(saved.as_uri())  # the server has ended
+    assert await tab.run("document.querySelector('h1').innerText") == "scale on mdm-pascal"
+
+
+def test_loop_from_an_error_to_a_shared_report_works_by_keys_alone(tmp_path: Path, folder: Path) -> None:  # noqa: F811
+    profile, downloads = tmp_path / "firefox", tmp_path / "downloads"
     profile.mkdir()
-    with firefox(profile) as address, explorer(folder) as url:
-        asyncio.run(_loop(address, url))
+    downloads.mkdir()
+    settings = {"browser.download.folderList": 2, "browser.download.dir": str(downloads), "ui.prefersReducedMotion": 1}
+    lines = [f"user_pref({json.dumps(name)}, {json.dumps(value)});\n" for name, value in settings.items()]
+    (profile / "user.js").write_text("".join(lines))
+    with firefox(profile) as address:
+        asyncio.run(_both(address, folder, downloads))
     assert "// mended" in (folder / "versions" / "0002" / "kernel.cu").read_text()

@@ -15,7 +15,7 @@ def test_catalog_lists_its_gpus_with_descriptions() -> None:
     listed = {gpu.name: gpu.description for gpu in list_gpus()}
     assert {"gpumech", "mdm-letter", "mdm-pascal"} <= set(listed)
     assert all(listed.values())
-    assert catalog_names() == sorted(listed)
+    assert list(catalog_names()) == sorted(listed)
     assert catalog_path("../catalog/gpumech") is None
 
 

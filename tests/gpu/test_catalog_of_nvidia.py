@@ -11,7 +11,7 @@ import gpu_pages
 import warpsight
 from warpsight.gpu.loader import load_gpu
 from warpsight.gpu.occupancy import occupancy
-from warpsight.gpu.spec import peak_flops
+from warpsight.gpu.operations import peak_flops
 from warpsight.reports.gpus import gpu_page, index_page
 
 pytestmark = pytest.mark.paper

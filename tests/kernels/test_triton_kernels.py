@@ -164,6 +164,7 @@ def test_access_past_an_array_names_the_source_line() -> None:
         traced(samples.sums, 4, [np.ones((3, 60), F32), np.zeros(4, F32), 4, 60], BLOCK=64)
     assert caught.value.details is not None
     assert caught.value.details.file.endswith("triton_samples.py")
+    assert "total = tl.sum(tl.load(x" in Path(samples.__file__).read_text().splitlines()[caught.value.details.line - 1]
 
 
 def test_what_cannot_be_passed_is_refused() -> None:

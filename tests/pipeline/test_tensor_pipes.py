@@ -13,7 +13,8 @@ import warpsight
 from warpsight.base.errors import SpecError
 from warpsight.gpu.catalog import catalog_names
 from warpsight.gpu.loader import load_gpu
-from warpsight.gpu.spec import KINDS_OF_PRODUCTS, peak_flops
+from warpsight.gpu.operations import peak_flops
+from warpsight.gpu.spec import KINDS_OF_PRODUCTS
 from warpsight.isa.matrix_products import matrix_product
 from warpsight.traces.schema import KernelTrace
 

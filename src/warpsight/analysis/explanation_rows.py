@@ -16,7 +16,8 @@ import numpy.typing as npt
 
 from warpsight.base.errors import SpecError
 from warpsight.caches.miss_profile import MissProfile
-from warpsight.gpu.spec import ISSUE_ONLY, GpuSpec, occupied
+from warpsight.gpu.operations import ISSUE_ONLY, occupied
+from warpsight.gpu.spec import GpuSpec
 from warpsight.intervals.algorithm import interval_spans
 from warpsight.intervals.demands import port_conflicts
 from warpsight.intervals.interval_profile import CAUSES, IntervalProfile

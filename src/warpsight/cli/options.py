@@ -62,7 +62,7 @@ def add_kernel(
     group.add_argument("--cluster", metavar="X[,Y[,Z]]", help="blocks in a thread block cluster, for example 2 or "
                        "2,2 (default: what the kernel was compiled for)")
     group.add_argument("--shared", metavar="BYTES", help="dynamic shared memory per block")
-    group.add_argument("--arg", metavar="ARG", dest="args", action="append", help="one kernel argument, in order: "
+    group.add_argument("--arg", metavar="ARG", dest="args", action="append", help="one kernel argument, in order or as NAME=VALUE: "
                        "i32:1024, f32:0.5, 'f32[65536]:uniform', 'i32[4096]:randint(0,100)', file.npy")
     group.add_argument("--seed", metavar="N", type=whole, help="seed for random arguments (default 0)")
     group.add_argument("--registers", metavar="N", type=whole, help="registers per thread (default: the assembler's count)")

@@ -66,7 +66,10 @@ class Parser(argparse.ArgumentParser):
                 raise UsageError(what, place=option, remedy=f"`{self.prog} --help` shows the options and an example")
         if unknown:
             what = f'unexpected argument "{unknown[0]}"'
-            raise UsageError(what, place=self.prog, remedy=f"`{self.prog} --help` shows what it takes")
+            before = list(words[: words.index(unknown[0])])[-2:]
+            spaced = len(before) == 2 and before[0].startswith("--") and not before[1].startswith("-")
+            quoted = f'quote a value that has spaces, as {before[0]} "{before[1]} {unknown[0]}"; ' if spaced else ""
+            raise UsageError(what, place=self.prog, remedy=f"{quoted}`{self.prog} --help` shows what it takes")
         if getattr(arguments, "output", None) == "":  # of a variable of a shell that is not set: not the same as no -o
             raise UsageError("is empty", place="-o", remedy="name a file or folder, or leave it out")
         return arguments

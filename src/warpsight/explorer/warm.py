@@ -1,12 +1,15 @@
 """Imported once by the process that answers are forked from: it loads the GPUs and answers an example.
 
 What it has loaded, its forks need not load: Numba, LLVM and the compiled simulators take seconds, and the first time compiling them
-takes half a minute. So it forks nothing itself, and leaves what it has made to the garbage collector of none of its forks.
+takes half a minute. So it forks nothing itself, leaves what it has made to the garbage collector of none of its forks, and gives
+free memory back to the system: a fork that used it would first copy it.
 """
 
 from __future__ import annotations
 
+import ctypes
 import gc
+from contextlib import suppress
 from typing import Any
 
 from warpsight.explorer.answer import answer
@@ -23,6 +26,8 @@ def _warm() -> None:
     for name in catalog_names():
         gpu_of(name)
     answer(examples()[0].question, _told, forks=False)
+    with suppress(AttributeError):  # another C library
+        ctypes.CDLL(None).malloc_trim(0)
     gc.freeze()
 
 

@@ -9,7 +9,8 @@ from typing import Any
 from warpsight.gpu.document import flatten, value_text
 from warpsight.gpu.keys import key_of
 from warpsight.gpu.occupancy import WARP_SIZE, occupancy, with_own_l1
-from warpsight.gpu.spec import GpuSpec, peak_flops
+from warpsight.gpu.operations import peak_flops
+from warpsight.gpu.spec import GpuSpec
 
 
 def _tensor_flops(gpu: GpuSpec) -> float | None:

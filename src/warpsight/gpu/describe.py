@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from warpsight.gpu.catalog import catalog_names
-from warpsight.gpu.document import GIVEN_IN_PYTHON, SCHEMA, Value, flatten, value_text
+from warpsight.gpu.document import GIVEN_IN_PYTHON, SCHEMA, Value, value_text
 from warpsight.gpu.keys import key_of
 from warpsight.gpu.loader import load_gpu
 from warpsight.gpu.spec import KEYS, Content, GpuSpec
@@ -41,7 +42,7 @@ def list_gpus() -> list[GpuSummary]:
 
 def describe(spec: GpuSpec) -> list[KeyRow]:
     """Every key of a GPU, in the order of the table, then the models' parameters that it states."""
-    values = flatten(spec).items()
+    values = spec.by_key.items()
     return [KeyRow(name, value_text(name, content), _source(spec, name), key_of(name).meaning) for name, content in values]
 
 
@@ -60,13 +61,13 @@ def resolved(spec: GpuSpec) -> dict[str, Any]:
         document["like"] = reference.like
     if spec.description:
         document["description"] = spec.description
-    values = flatten(spec)
+    values = spec.by_key
     document |= _nested(values)
     document["sources"] = {name: source for name in values if (source := _source(spec, name))}
     return document
 
 
-def _nested(values: dict[str, Content]) -> dict[str, Any]:
+def _nested(values: Mapping[str, Content]) -> dict[str, Any]:
     """Values by key as text, by section."""
     document: dict[str, Any] = {}
     for name, content in values.items():
@@ -79,7 +80,7 @@ def _nested(values: dict[str, Content]) -> dict[str, Any]:
 
 def spec_hash(spec: GpuSpec) -> str:
     """SHA-256 (64 hexadecimal digits) of what a model computes with: every value and the timing that orders accesses, not texts."""
-    return hashlib.sha256(json.dumps([_nested(flatten(spec)), order_document(spec)], sort_keys=True).encode()).hexdigest()
+    return hashlib.sha256(json.dumps([_nested(spec.by_key), order_document(spec)], sort_keys=True).encode()).hexdigest()
 
 
 def order_document(spec: GpuSpec, order: str = BY_REFERENCE) -> dict[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ from warpsight.base.yaml_nodes import AS_LINES, Composed, compose
 from warpsight.gpu.key import FLAG, WORD, Key
 from warpsight.gpu.keys import TEXT_KEYS, Problems, every_parameter, find_key, is_section, key_of, keys_within
 from warpsight.gpu.occupancy import CARVE_OUTS
-from warpsight.gpu.spec import KEYS, KINDS_OF_PRODUCTS, SECTIONS, Content, GpuSpec, content_text, value_of
+from warpsight.gpu.spec import KEYS, KINDS_OF_PRODUCTS, SECTIONS, Content, GpuSpec, content_text
 
 if TYPE_CHECKING:
     from ruamel.yaml.nodes import Node
@@ -214,10 +215,10 @@ def read_spec(spec: GpuSpec) -> dict[str, Value | None]:
 
 def flatten(spec: GpuSpec) -> dict[str, Content]:
     """Every value of a spec by key, in the order of the table, then parameters. Op classes that the spec lacks are absent."""
-    values = {name: value_of(spec, key) for name, key in KEYS.items()}
-    return {name: value for name, value in values.items() if value is not None} | spec.parameters
+    return dict(spec.by_key)
 
 
+@lru_cache(1 << 14, typed=True)  # asked of all keys for each design
 def value_text(name: str, content: Content) -> str:
     """A value of the key called `name` as a file writes it."""
     return content_text(key_of(name).kind, content)

@@ -12,10 +12,10 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from warpsight.gpu.document import flatten
+from warpsight.gpu.document import value_text
 from warpsight.gpu.key import CACHES, MODEL, PROFILE, RESIDENCY
 from warpsight.gpu.keys import find_key, key_of
-from warpsight.gpu.spec import KEYS, Content, GpuSpec, changed, content_text, value_of
+from warpsight.gpu.spec import KEYS, Content, GpuSpec, changed, value_of
 
 BY_REFERENCE, BY_OWN = "reference", "own"
 ORDERS = (BY_REFERENCE, BY_OWN)
@@ -40,7 +40,7 @@ def ordered(gpu: GpuSpec, order: str = BY_REFERENCE) -> GpuSpec:
 def cache_view(gpu: GpuSpec, order: str = BY_REFERENCE) -> dict[str, str]:
     """The values that decide what the caches make of a trace, besides the blocks that are resident, as a file writes them."""
     timing = order_timing(gpu, order).items()
-    return _view(gpu, CACHES) | {f"order {name}": content_text(KEYS[name].kind, value) for name, value in timing}
+    return _view(gpu, CACHES) | {f"order {name}": value_text(name, value) for name, value in timing}
 
 
 def profile_view(gpu: GpuSpec, order: str = BY_REFERENCE) -> dict[str, str]:
@@ -49,8 +49,7 @@ def profile_view(gpu: GpuSpec, order: str = BY_REFERENCE) -> dict[str, str]:
 
 
 def _view(gpu: GpuSpec, *steps: str) -> dict[str, str]:
-    values = ((key_of(name), value) for name, value in flatten(gpu).items())
-    return {key.name: content_text(key.kind, value) for key, value in values if key.step in steps}
+    return {name: value_text(name, value) for name, value in gpu.by_key.items() if key_of(name).step in steps}
 
 
 def model_only(names: Iterable[str], order: str = BY_REFERENCE) -> frozenset[str]:

@@ -14,7 +14,8 @@ import numpy.typing as npt
 from warpsight.base.errors import UsageError, suggestion
 from warpsight.caches.miss_profile import MissProfile
 from warpsight.gpu.occupancy import Occupancy, resident_blocks
-from warpsight.gpu.spec import ISSUE_ONLY, GpuSpec, op_latency, remote_pass_cycles, shared_latency
+from warpsight.gpu.operations import ISSUE_ONLY, op_latency, remote_pass_cycles, shared_latency
+from warpsight.gpu.spec import GpuSpec
 from warpsight.intervals.algorithm import (
     NO_WAITS,
     RESULT,

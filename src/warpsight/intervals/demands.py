@@ -15,7 +15,8 @@ import numpy.typing as npt
 
 from warpsight.base.compiled import jit, kept_until_changed
 from warpsight.caches.miss_profile import SHARES, MissProfile
-from warpsight.gpu.spec import GpuSpec, occupied
+from warpsight.gpu.operations import occupied
+from warpsight.gpu.spec import GpuSpec
 from warpsight.intervals.algorithm import (
     ISSUE,
     OPERANDS,

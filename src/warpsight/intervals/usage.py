@@ -4,6 +4,7 @@ counts of the MWP-CWP model.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -16,7 +17,8 @@ from warpsight.addressing.coalescing import segment_bytes, transaction_rule_numb
 from warpsight.base.compiled import kept_until_changed
 from warpsight.base.room import drop_pages
 from warpsight.caches.miss_profile import Counts, MissProfile
-from warpsight.gpu.spec import CacheSpec, GpuSpec, occupied, pass_cycles, remote_pass_cycles
+from warpsight.gpu.operations import occupied, pass_cycles, remote_pass_cycles
+from warpsight.gpu.spec import CacheSpec, GpuSpec
 from warpsight.intervals.algorithm import Longs, plain
 from warpsight.intervals.interval_profile import Activity, Floats, KernelCounts, LaunchTotals
 from warpsight.traces.events import EventReader, sectors_of_event
@@ -139,11 +141,11 @@ def conflict_passes(instructions: Sequence[StaticInstruction], misses: MissProfi
     """
     least = [max(1, each.access_bytes // _PASS_BYTES_A_LANE) for each in instructions]
     further = np.maximum(misses.shared_passes - misses.shared_executions * np.array(least, dtype=np.int64), 0)
-    return np.where([any(word in each.opcode for word in _BULK) for each in instructions], 0, further)
+    return np.where([_BULK.search(each.opcode) is not None for each in instructions], 0, further)
 
 
 _PASS_BYTES_A_LANE = 4
-_BULK = (".bulk", "UBLK")
+_BULK = re.compile(r"\.bulk|UBLK")
 
 
 def without_conflicts(instructions: Sequence[StaticInstruction], misses: MissProfile) -> MissProfile:

@@ -179,6 +179,20 @@ def make_launch(
     """
     name = find_kernel(source, kernel)
     function = source.module.kernels[name]
+    try:
+        block_dims, grid_dims, shared_bytes = _dimensions(function, grid, block, shared, names)
+    except UsageError:
+        bind(function, args, seed=seed)  # an argument that is wrong is named before what reads it
+        raise
+    shape = _cluster_shape(function, None if cluster is None else parse_dim3(cluster, "cluster"), grid_dims)
+    return Launch(name, grid_dims, block_dims, bind(function, args, seed=seed), shared_bytes, shape)
+
+
+def _dimensions(
+    function: Function, grid: str | int | Sequence[int], block: str | int | Sequence[int], shared: str | int,
+    names: Mapping[str, int] | None,
+) -> tuple[Dim3, Dim3, int]:
+    """Block, grid and bytes of shared memory, checked; see `make_launch`."""
     block_dims = parse_dim3(block, "block", names)
     _check_block(block_dims, function)
     sides = {f"block.{axis}": size for axis, size in zip("xyz", block_dims, strict=True)}
@@ -188,8 +202,7 @@ def make_launch(
     shared_bytes = parse_integer(shared, "shared", names) if isinstance(shared, str) else whole_number(shared, "shared", _EXAMPLES)
     if shared_bytes < 0:
         raise UsageError(f"{shared_bytes} bytes of shared memory is negative", place="shared", remedy="give 0 or more bytes")
-    shape = _cluster_shape(function, None if cluster is None else parse_dim3(cluster, "cluster"), grid_dims)
-    return Launch(name, grid_dims, block_dims, bind(function, args, seed=seed), shared_bytes, shape)
+    return block_dims, grid_dims, shared_bytes
 
 
 MOST_CLUSTER_BLOCKS = 16  # CUDA C++ Programming Guide, "Thread Block Clusters": 8, and 16 where a program allows more

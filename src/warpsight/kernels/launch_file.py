@@ -21,6 +21,7 @@ from warpsight.kernels.arguments import scalar_number, type_name
 from warpsight.kernels.launch import ArrayArgument, KernelSource, Launch
 from warpsight.kernels.launch_check import make_launch
 from warpsight.kernels.launch_template import can_be_elements, declared_parameters, parameter_names
+from warpsight.kernels.mangling import display_name
 from warpsight.kernels.sources import find_kernel, load_source, source_texts
 from warpsight.kernels.toolkit import Architecture
 from warpsight.kernels.values import check_kinds, has_names, parse_integer, shown, whole_number
@@ -110,6 +111,7 @@ def prepare(spec: LaunchSpec, native: Architecture | None = None) -> tuple[Kerne
     """
     source = load_kernels(spec, native)
     try:
+        spec = in_order(spec, source)
         launch = make_launch(
             source, spec.kernel, spec.grid, spec.block, spec.args, shared=spec.shared, seed=spec.seed, cluster=spec.cluster,
             names=_sizes(spec, source),
@@ -153,12 +155,66 @@ def _sizes(spec: LaunchSpec, source: KernelSource) -> dict[str, int]:
     if not any(map(has_names, texts)):
         return {}
     named: dict[str, Any] = dict(define.split("=", 1) for define in map(str, spec.defines) if "=" in define)
-    kernel = find_kernel(source, spec.kernel)
-    written = source_texts(spec.source, spec.include_dirs) if isfile(spec.source) else [spec.source]
-    for number, (name, value) in enumerate(zip(parameter_names(source, kernel, written), spec.args, strict=False), 1):
+    for number, (name, value) in enumerate(zip(_names(spec, source), spec.args, strict=False), 1):
         named |= {name: value, f"arg.{number}": value}
     sizes = {name: scalar_number(value) for name, value in named.items()}
     return {name: size for name, size in sizes.items() if size is not None}
+
+
+def _names(spec: LaunchSpec, source: KernelSource) -> list[str]:
+    """The names of the kernel's parameters."""
+    written = source_texts(spec.source, spec.include_dirs) if isfile(spec.source) else [spec.source]
+    return parameter_names(source, find_kernel(source, spec.kernel), written)
+
+
+_BY_NAME = re.compile(r"\s*([A-Za-z_]\w*)\s*=(?!=)\s*(.*)", re.DOTALL)
+
+
+def is_by_name(argument: Any) -> bool:
+    """Whether an argument is given by its parameter's name, as `n=1024`."""
+    return isinstance(argument, str) and _BY_NAME.fullmatch(argument) is not None
+
+
+def in_order(spec: LaunchSpec, source: KernelSource) -> LaunchSpec:
+    """`spec` with its arguments in order, where they are given by name, as `n=1024`; after the first of these all are. Raises
+    UsageError for a name that no parameter has, one that is given twice, and where there are more or fewer values than parameters.
+    """
+    given = [_BY_NAME.fullmatch(each) if isinstance(each, str) else None for each in spec.args]
+    first = next((number for number, each in enumerate(given) if each), None)
+    if first is None:
+        _check_count(spec, source)
+        return spec
+    names, values = _names(spec, source), dict(enumerate(spec.args[:first]))
+    for number, match in enumerate(given[first:], first):
+        place = f"argument {number + 1} ({spec.args[number]})"
+        if match is None:
+            remedy = "give this one by name, too: NAME=VALUE"
+            raise UsageError("follows an argument that is given by name", place=place, remedy=remedy)
+        name = match[1]
+        if name not in names:
+            what = f"the kernel has no parameter {name}{suggestion(name, names)}"
+            raise UsageError(what, place=place, remedy=f"its parameters are {', '.join(names)}")
+        if names.index(name) in values:
+            raise UsageError(f"{name} has a value already", place=place, remedy="give each parameter once")
+        values[names.index(name)] = match[2]
+    if missing := [name for number, name in enumerate(names) if number not in values]:
+        what = f"no value is given for {', '.join(missing)}"
+        raise UsageError(what, place="arguments", remedy=f"give it as the others: {missing[0]}=...")
+    return replace(spec, args=tuple(values[number] for number in sorted(values)))
+
+
+def _check_count(spec: LaunchSpec, source: KernelSource) -> None:
+    """Raise UsageError for another number of values than the kernel's text declares parameters."""
+    kernel = find_kernel(source, spec.kernel)
+    written = source_texts(spec.source, spec.include_dirs) if isfile(spec.source) else [spec.source]
+    declared = declared_parameters("\n".join(written), kernel)
+    if len(declared) != len(source.module.kernels[kernel].parameters) or len(declared) == len(spec.args):
+        return
+    kinds = ", ".join(" ".join(each) for each in declared)
+    written_by = f"; `warpsight init {spec.source}` writes a launch file with a value for each"
+    more = written_by if not spec.args and isfile(spec.source) else ""
+    what = f"{display_name(kernel)} takes {len(declared)} argument(s), {len(spec.args)} given"
+    raise UsageError(what, place="arguments", remedy=f"its parameters are ({kinds}): give values in order, or as NAME=VALUE{more}")
 
 
 def load_kernels(spec: LaunchSpec, native: Architecture | None = None) -> KernelSource:
@@ -237,7 +293,12 @@ def spec_from_keys(values: Mapping[str, Any], lines: Mapping[str, int], path: st
 
 
 def relative_argument(value: Any, folder: Path) -> Any:
-    """An argument that names a file, `@a.npy` or `a.npy`, relative to the folder of the file that says so; any other as it is."""
+    """An argument that names a file, `@a.npy`, `a.npy` or `x=a.npy`, relative to the folder of the file that says so; any other as
+    it is.
+    """
+    if is_by_name(value):
+        name, _, given = value.partition("=")
+        return f"{name}={relative_argument(given.strip(), folder)}"
     if isinstance(value, str) and (value.startswith("@") or value.endswith(".npy")):
         return f"@{folder / value.removeprefix('@')}"
     return value

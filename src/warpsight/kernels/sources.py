@@ -36,7 +36,7 @@ TEXT = "<text>"
 """What a text without a file is called in line information."""
 _PTX_HEADER = re.compile(r"^[ \t]*\.version\s", re.MULTILINE)
 _CUDA_HINT = re.compile(r"__global__|__device__|^[ \t]*#[ \t]*include", re.MULTILINE)
-_TEMPLATE = re.compile(r"\btemplate\s*<[^;{}]*?>[^;{}()]*?\b__global__\b(?:[^;{}()]|__launch_bounds__\s*\([^)]*\))*?\b(\w+)\s*\(")
+_TEMPLATE = re.compile(r"\btemplate\s*<([^;{}]*?)>[^;{}()]*?\b__global__\b(?:[^;{}()]|__launch_bounds__\s*\([^)]*\))*?\b(\w+)\s*\(")
 _KINDS = "a .cu (CUDA C++), .ptx or .cubin file"
 _LISTED = 20
 _STDIN: WeakKeyDictionary[BinaryIO, bytes] = WeakKeyDictionary()
@@ -146,10 +146,18 @@ def load_source(
     compiled = compile_cached(text, shown, options)
     module = parse_module(compiled.ptx, f"{shown} (PTX)")
     if not module.kernels and (templates := _TEMPLATE.findall(text)):
-        remedy = (f"give an instance: `kernel='{templates[0]}<float>'`, with its template arguments, or add one to the text: "
-                  f"`template __global__ void {templates[0]}<float>(...);`")  # fmt: skip
-        raise UsageError(f"its kernels are templates, and none is instantiated: {', '.join(templates)}", place=shown, remedy=remedy)
+        instance = f"{templates[0][1]}<{_example(templates[0][0])}>"
+        remedy = (f"give an instance: `kernel='{instance}'`, with its template arguments, or add one to the text: "
+                  f"`template __global__ void {instance}(...);`")  # fmt: skip
+        names = ", ".join(name for _, name in templates)
+        raise UsageError(f"its kernels are templates, and none is instantiated: {names}", place=shown, remedy=remedy)
     return KernelSource(shown, compiled.ptx, module, dict(compiled.mangled_names), compiled.warnings, assembling=assembling)
+
+
+def _example(parameters: str) -> str:
+    """Arguments that template `parameters` may have: a type, a truth value, a number."""
+    kinds = [each.split() for each in parameters.split(",")]
+    return ", ".join({"typename": "float", "class": "float", "bool": "true"}.get(kind[0] if kind else "", "4") for kind in kinds)
 
 
 # -- Cubins, fat binaries and programs.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -101,7 +102,7 @@ def compile_triton(kernel: Any, launch: Mapping[str, Any], constants: Mapping[st
         raise UsageError("the grid has no blocks: nothing would run", place="grid", remedy="give 1 or more in each dimension")
     return {
         **rest,
-        "source": made.ptx,
+        "source": _INLINE.sub(_of_one_line, made.ptx),
         "kernel": rest.get("kernel") or made.entry,
         "name": f"{function.fn.__name__} (Triton)",
         "grid": made.grid,
@@ -110,6 +111,17 @@ def compile_triton(kernel: Any, launch: Mapping[str, Any], constants: Mapping[st
         "args": made.arguments,
         **({} if made.cluster is None else {"cluster": made.cluster}),
     }
+
+
+# Triton writes loads and stores as inline assembly, and LLVM counts the lines of that text on from the line of the source.
+_INLINE = re.compile(r"// begin inline asm\n.*?// end inline asm", re.DOTALL)
+_LOC = re.compile(r"^[ \t]*\.loc\b.*$", re.MULTILINE)
+
+
+def _of_one_line(found: re.Match[str]) -> str:
+    """Inline assembly with the first line of source that it names alone; all lines of PTX keep their numbers."""
+    first, *_ = [*_LOC.finditer(found[0]), None]
+    return found[0] if first is None else found[0][: first.end()] + _LOC.sub("", found[0][first.end() :])
 
 
 class _Kept(Device):

@@ -12,10 +12,11 @@ from typing import Any
 
 from warpsight.base.errors import UsageError, suggestion
 
-_TOKEN = re.compile(r"\s*(?:(0[xX][0-9a-fA-F]+|\d[\d_]*)(Ki|Mi|Gi)?(?!\w)|(<<|>>|\*\*|//|[-+*/(),]))")
+_TOKEN = re.compile(r"\s*(?:(0[xX][0-9a-fA-F]+|\d[\d_]*)(?:(Ki|Mi|Gi)B?)?(?!\w)|(<<|>>|\*\*|//|[-+*/(),]))")
 _NAME = re.compile(r"\s*([A-Za-z_]\w*(?:\.\w+)*)")
 # A name; not the x of 16x64 or 16 x 64, nor the suffix of 4Ki.
 _ANY_NAME = re.compile(r"(?<![\w.])(?![xX](?:\d|\W|$))[A-Za-z_]")
+_THOUSANDS = re.compile(r"\s*(\d+)\s*([kKmMgG])[bB]?\s*")  # of a thousand or of 1,024?
 _SUFFIX = {"": 1, "Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30}
 _EXAMPLES = "write e.g. 1048576, 1<<20 or 1Mi"
 _LARGEST = 1 << 64
@@ -147,6 +148,10 @@ def parse_integer(text: str, place: str, names: Mapping[str, int] | None = None)
             raise ValueError(f"it is {value}, and ceil(...) or floor(...) rounds it")
     except (ValueError, RecursionError, ZeroDivisionError) as error:
         known = f"write e.g. ceil(n / block.x); known here: {', '.join(read)}" if read else _EXAMPLES
+        if thousands := _THOUSANDS.fullmatch(text):
+            number, letter = int(thousands[1]), thousands[2].upper()
+            power = "KMG".index(letter) + 1
+            known = f"write {number}{letter}i, which is {number << 10 * power:,}, or {number * 1000**power}"
         raise UsageError(f"{text!r} is not a whole number: {error}", place=place, remedy=known) from error
     return value
 

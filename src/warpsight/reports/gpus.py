@@ -8,7 +8,8 @@ from typing import Any
 
 from warpsight.base.units import significant, thousands, three_digits
 from warpsight.gpu.describe import KeyRow, describe
-from warpsight.gpu.spec import KEYS, GpuSpec, peak_flops
+from warpsight.gpu.operations import peak_flops
+from warpsight.gpu.spec import KEYS, GpuSpec
 from warpsight.reports.terminal import PLAIN, WIDTH, Column, Style, aligned, counted, fits, wrapped
 
 

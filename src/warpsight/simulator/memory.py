@@ -20,17 +20,8 @@ from warpsight.base.records import Memory, dtype_of, fields_of, row_type
 from warpsight.caches.exact.geometry import check_hierarchy, most_dirty, sector_groups
 from warpsight.caches.exact.program import path_entries
 from warpsight.gpu.occupancy import gpc_of_sms
-from warpsight.gpu.spec import (
-    ISSUE_ONLY,
-    CacheSpec,
-    GpuSpec,
-    L1Spec,
-    occupied,
-    op_latency,
-    pass_cycles,
-    remote_pass_cycles,
-    shared_latency,
-)
+from warpsight.gpu.operations import ISSUE_ONLY, occupied, op_latency, pass_cycles, remote_pass_cycles, shared_latency
+from warpsight.gpu.spec import CacheSpec, GpuSpec, L1Spec
 from warpsight.isa.sass.native import BARRIERS, operand_cycles
 from warpsight.simulator import codes
 from warpsight.simulator.machine import Machine
@@ -299,7 +290,7 @@ def _first_group(instruction: StaticInstruction) -> int:
 
 
 def _pipes(instruction: StaticInstruction, gpu: GpuSpec, controlled: bool) -> tuple[tuple[str, int], ...]:
-    """The pipes that an instruction occupies and their cycles, as `gpu.spec.occupied` has them.
+    """The pipes that an instruction occupies and their cycles, as `gpu.operations.occupied` has them.
 
     What only issues goes through the integer pipe at the level of PTX, and has a unit of its own in machine code (`controlled`).
     """

@@ -18,7 +18,7 @@ from warpsight.gpu.spec import GpuSpec
 from warpsight.jobs.fingerprint import PROFILE, TRACE, fingerprint
 from warpsight.jobs.store import ResultStore
 from warpsight.kernels.launch import input_hash, kernel_hash
-from warpsight.kernels.launch_file import LaunchSpec
+from warpsight.kernels.launch_file import LaunchSpec, in_order, is_by_name
 from warpsight.pipeline.kernel_input import (
     ReadyLaunch,
     constant_value,
@@ -178,7 +178,7 @@ def without_macro(defines: Sequence[str], name: str) -> tuple[str, ...]:
 
 
 def _with_argument(request: KernelRequest, args: tuple[Any, ...] | None, called: str, text: str) -> tuple[Any, ...]:
-    values = list(args if args is not None else launch_spec_of(request).args)
+    values = list(args if args is not None else _arguments(request))
     names = [str(number) for number in range(1, len(values) + 1)]
     if called not in names and not called.isdecimal():
         ready = prepare(request)
@@ -188,6 +188,12 @@ def _with_argument(request: KernelRequest, args: tuple[Any, ...] | None, called:
         raise UsageError(what, place=str(request.path), remedy=f"it has {', '.join(names) or 'none'}; launch.arg.1 is the first")
     values[names.index(called)] = text
     return tuple(values)
+
+
+def _arguments(request: KernelRequest) -> tuple[Any, ...]:
+    """Those of the request or its launch file, in order."""
+    spec = launch_spec_of(request)
+    return in_order(spec, prepare(request).source).args if any(map(is_by_name, spec.args)) else spec.args
 
 
 def trace_key(ready: ReadyLaunch) -> str:

@@ -13,7 +13,7 @@ from warpsight.analysis.advice.reuse_rules import arrays_of_blocks
 from warpsight.analysis.advice.rewriting import Bools, following_blocks, instructions_of
 from warpsight.analysis.advice.rule import MODEL, PROFILE, PROGRAMMER, Case, WhatIf, heaviest_lines, line_name, listed, place_of
 from warpsight.base.units import percent, three_digits
-from warpsight.gpu.spec import occupied
+from warpsight.gpu.operations import occupied
 from warpsight.intervals.interval_profile import IntervalProfile, ResourceDemands
 from warpsight.intervals.usage import l1_cycles, l1_stages, occurrences, path_use, unit_cycles, without_conflicts
 from warpsight.isa.matrix_products import matrix_product, multiply_adds

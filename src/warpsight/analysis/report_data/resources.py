@@ -18,7 +18,8 @@ from warpsight.base.errors import UsageError
 from warpsight.equations import resources
 from warpsight.gpu.design import Design
 from warpsight.gpu.occupancy import block_limits, occupancy
-from warpsight.gpu.spec import GpuSpec, occupied, peak_flops
+from warpsight.gpu.operations import occupied, peak_flops
+from warpsight.gpu.spec import GpuSpec
 from warpsight.intervals.usage import atomics, lane_executions, occurrences, path_use
 from warpsight.isa.matrix_products import multiply_adds
 from warpsight.models.base import get_model

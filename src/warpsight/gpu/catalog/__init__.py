@@ -12,9 +12,10 @@ from pathlib import Path
 _FOLDER = Path(str(files(__name__)))
 
 
-def catalog_names() -> list[str]:
+@cache
+def catalog_names() -> tuple[str, ...]:
     """Names of the catalogue's GPUs, sorted."""
-    return sorted(path.stem for path in _FOLDER.glob("*.yaml"))
+    return tuple(sorted(path.stem for path in _FOLDER.glob("*.yaml")))
 
 
 def catalog_path(name: str) -> Path | None:
@@ -66,7 +67,7 @@ def _found(name: str) -> str | None:
 def variants(name: str) -> list[str]:
     """The GPUs of the catalogue with the model number of `name`, as `h100-pcie` and `h100-sxm` of `H100`, or that begin with it."""
     wanted = _model(name)
-    names = catalog_names() if len(wanted) > 1 else []
+    names = catalog_names() if len(wanted) > 1 else ()
     return [each for each in names if _model(each) == wanted or (wanted.isalpha() and _model(each).startswith(wanted))]
 
 
