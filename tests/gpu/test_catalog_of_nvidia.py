@@ -171,7 +171,7 @@ def test_page_names_every_estimate_and_every_source() -> None:
     page = gpu_page(load_gpu("h100-sxm"), "command")
     assert "Peak: fp32 66.9 TFLOPS, fp64 33.5 TFLOPS" in page
     estimates = next(line for line in page.splitlines() if line.startswith("Estimated"))
-    assert "`noc.bandwidth`" in estimates
+    assert "`sm.barrier_latency`" in estimates
     assert "`sm_count`" not in estimates
     assert "| `sm_count` | 132 | NVIDIA H100 white paper: 132 SMs (SXM5) |" in page
 

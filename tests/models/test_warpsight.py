@@ -263,6 +263,19 @@ def test_grid_begins_and_ends_once_however_many_waves_it_has() -> None:
         assert answer.cpi_stack["idle"] == get_model("warpsight").predict(found, gpu()).cpi_stack["idle"]
 
 
+def test_first_warps_wait_for_the_parameters_of_a_kernel_that_uses_memory() -> None:
+    """Two round trips to an L2 of 120 cycles, once for any number of waves; a kernel without memory has no address to wait for."""
+    machine = gpu(dispatch=DispatchSpec(parameter_reads=2))
+    for blocks in (28, 28 * 80):
+        alone = launched(COMPUTE, LaunchShape(blocks, 8, 8))
+        loads = changed(alone, fetched_bytes=1e-9)
+        for model in ("warpsight", "bottleneck"):
+            assert cycles(alone, machine, model) == cycles(alone, model=model)
+            answer = get_model(model).predict(loads, machine)
+            assert answer.cycles == pytest.approx(cycles(loads, model=model) + 2 * gpu().l2.latency_cycles)
+            assert answer.cpi_stack["launch"] * answer.cycles / answer.cpi == pytest.approx(2 * gpu().l2.latency_cycles)
+
+
 def test_place_of_a_block_stays_free_for_a_while_before_each_block_but_the_first() -> None:
     """One block of one warp at a time, ten in turn: 160 cycles each, with nine pauses of 400."""
     found, machine = launched(COMPUTE, LaunchShape(280, 1, 1)), gpu(dispatch=DispatchSpec(block_cycles=400, warp_cycles=7))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
-from micro import gpu, loop, run
+from micro import CHASE, chase, gpu, loop, run
 
 from warpsight.gpu.spec import GpuSpec
 from warpsight.pipeline.simulation import simulate_trace
@@ -64,6 +64,14 @@ def sample(trace: KernelTrace, instructions: int, times: int) -> KernelTrace:
         sampled_blocks=header.blocks, sampled_instructions=instructions,
     )  # fmt: skip
     return dataclasses.replace(trace, header=launch)
+
+
+def test_parameters_are_read_once_and_only_by_a_kernel_that_uses_memory() -> None:
+    without, loads = sample(loop("int r0 <- r0", 100, warps=8), 800, 1), sample(chase([0, 1, 2]), 3 * len(CHASE), 1)
+    slow = on(2, parameter_reads=3)
+    assert simulate_trace(without, slow).prediction.cycles == simulate_trace(without, on(2)).prediction.cycles
+    more = simulate_trace(loads, slow).prediction.cycles - simulate_trace(loads, on(2)).prediction.cycles
+    assert more == pytest.approx(3 * slow.l2.latency_cycles)
 
 
 @pytest.mark.parametrize("times", [1, 8])

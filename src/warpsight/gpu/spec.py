@@ -234,7 +234,7 @@ class DispatchSpec:
         "to begin and to end a grid, however many blocks it has", MODEL, reason=_NO_COST, least=0)] = 0
     parameter_reads: Annotated[int, count(
         "round trips to the L2 before the first warps of a kernel that uses memory have its parameters", MODEL, reason=_NO_COST,
-        least=0, most=64)] = 0
+        least=0)] = 0
     block_interval_ns: Annotated[float, time(
         "between two blocks that the GPU sends to its SMs; 0 ns: an SM gets one every cycle", MODEL, reason=_NO_COST)] = 0.0
     block_cycles: Annotated[int, cycles(
