@@ -105,7 +105,8 @@ OTHER = {
     "dispatch.block_interval": "0.7 ns", "dispatch.block": "400 cycles", "dispatch.warp": "5 cycles",
     "dispatch.launch_interval": "3 us", "gpc_count": "4", "sm.cluster_latency": "180 cycles",
     "sm.cluster_width": "16 B", "sm.barrier_interval": "2 cycles", "sm.barrier_latency": "13 cycles",
-    "dispatch.parameter_reads": "1", "power.limit": "300 W", "power.fixed": "40 W", "power.clock": "1.4 GHz", "power.floor": "1 GHz",
+    "dispatch.parameter_reads": "1",
+    "power.limit": "300 W", "power.fixed": "40 W", "power.clock": "1.4 GHz", "power.floor": "1 GHz",
     "power.floor_voltage": "0.7", "power.clocked": "40 W", "power.sm": "0.8 W", "power.lane": "8 pJ", "power.product": "4 nJ",
     "power.shared": "2.6 pJ", "power.l1": "3.7 pJ", "power.l2": "25 pJ", "power.dram": "54 pJ",
 }
