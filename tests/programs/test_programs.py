@@ -148,7 +148,7 @@ def test_short_launches_back_to_back_show_the_rate_at_which_the_host_issues_them
     row, totals = document["launches"][0], document["totals"]
     assert code == 0
     assert row["bound_by"] == "launch overhead"
-    assert 2200 < row["cycles"] < 3000
+    assert 2200 + 193 < row["cycles"] < 3200, "the grid, the first read from the L2, and a little work"
     assert [each["seconds"] for each in document["launches"]] == pytest.approx([row["seconds"]] * 21)
     once, many = map(float, printed.split()[:2])
     assert many == pytest.approx(20 * 3.5)
