@@ -191,7 +191,8 @@ def test_multicast_passes_the_ports_of_all_sms_that_it_is_for(tmp_path: Path) ->
     """
     (tmp_path / "copies.cu").write_text(MULTICASTS)
     wide = "noc.bandwidth=8985.6GB/s"  # slices that send 64 B a cycle are no limit
-    machine = {"gpu": "h100-pcie", "overrides": ["dispatch.grid=0 cycles", "l2.far_latency=0 cycles", wide], "caches_before": "cold"}
+    overrides = ["dispatch.grid=0 cycles", "l2.far_latency=0 cycles", wide]
+    machine = {"gpu": "h100-pcie", "overrides": overrides, "caches_before": "cold"}
     for alone, cycles in ((1, 32), (0, 64)):
         few, many = (
             warpsight.trace(tmp_path / "copies.cu", "copies", grid=2, block=32, args=[np.zeros(1 << 18, np.uint8), rounds, alone],
