@@ -7,9 +7,9 @@ from math import pi
 
 import numpy as np
 import pytest
+import scipy  # `scipy.stats` takes a second to import, which the test that uses it shall take, not each process that reads this
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
 from study_tables import chosen, grid_of, results
 
 from warpsight.base.errors import UsageError
@@ -125,7 +125,7 @@ def test_rank_correlation_equals_that_of_scipy(pairs: list[tuple[int, int]]) -> 
     if len(set(x)) < 2 or len(set(y)) < 2:
         assert found is None
     else:
-        assert found == pytest.approx(stats.spearmanr(x, y).statistic, abs=1e-12)
+        assert found == pytest.approx(scipy.stats.spearmanr(x, y).statistic, abs=1e-12)
 
 
 def test_elasticity_of_a_power_law_is_its_exponent_between_any_neighbours() -> None:
