@@ -124,3 +124,45 @@ def test_minimum_with_the_signs_multiplied_of_a_number_in_the_instruction(gpu: s
     assert [str(x) for x in values[:, 1]] == ["-6.0", "-2.0", "-0.0", "0.0", "3.0", "6.0"]
     assert values[:, 2].tolist() == [8, 6, 6, -6, -6, -7]
     assert halves[:, 6].tolist() == [-6, -2, 0, 0, 3, 6] and halves[:, 7].tolist() == [-2, -2, 0, 0, 2, 2]
+
+
+STOCHASTIC = """.version 8.7
+.target sm_100a
+.address_size 64
+.visible .entry k(.param .u64 values) {
+    .reg .b32 %r<6>; .reg .f32 %f<3>; .reg .b64 %rd<4>;
+    mov.u32 %r1, %tid.x; mul.wide.u32 %rd1, %r1, 24;
+    ld.param.u64 %rd2, [values]; add.u64 %rd2, %rd2, %rd1;
+    ld.global.f32 %f1, [%rd2]; ld.global.f32 %f2, [%rd2+4]; ld.global.b32 %r2, [%rd2+8];
+    cvt.rs.f16x2.f32 %r3, %f1, %f2, %r2; st.global.b32 [%rd2+12], %r3;
+    cvt.rs.bf16x2.f32 %r4, %f1, %f2, %r2; st.global.b32 [%rd2+16], %r4;
+    cvt.rs.relu.satfinite.f16x2.f32 %r5, %f1, %f2, %r2; st.global.b32 [%rd2+20], %r5;
+    ret;
+}
+"""
+
+
+@pytest.mark.parametrize("level", ["ptx", "sass"])
+def test_stochastic_rounding_adds_the_random_bits_below_the_last_that_is_kept(level: str) -> None:
+    """PTX ISA, cvt.rs: the first single has bits 28 to 16 (f16) or 31 to 16 (bf16) of the word, the second one the low ones.
+
+    A quarter of a step above 1 rounds up from three quarters of the random bits on; in bf16 it is a 32nd of a step.
+    """
+    step, tiny = 2.0**-10, 2.0**-24
+    cases = [  # the singles, the word, then the f16 of both without and with .relu.satfinite
+        (1 + step / 4, -1 - step / 4, 0x1800_17FF, (1 + step, -1), (1 + step, 0)),
+        (1 + step / 4, -1 - step / 4, 0xF7FF_F800, (1, -1 - step), (1, 0)),  # the highest bits are not used
+        (65535, -65535, 0x0000_1FFF, (65504, -np.inf), (65504, 0)),
+        (65535, 70000, 0x1FFF_0000, (np.inf, np.inf), (65504, 65504)),
+        (1.25 * tiny, 1.25 * tiny, 0x1800_17FF, (2 * tiny, tiny), (2 * tiny, tiny)),  # subnormal
+        (tiny / 2, np.inf, 0x1000_1FFF, (tiny, np.inf), (tiny, 65504)),
+    ]
+    values = np.zeros((len(cases), 6), np.uint32)
+    values[:, :2] = np.array([case[:2] for case in cases], np.float32).view(np.uint32)
+    values[:, 2] = [case[2] for case in cases]
+    warpsight.trace(STOCHASTIC, "k", grid=1, block=len(cases), args=[values], gpu="b200", level=level)
+    halves = values.view(np.float16)
+    assert [(high, low) for low, high in halves[:, 6:8].tolist()] == [case[3] for case in cases]
+    assert [(high, low) for low, high in halves[:, 10:12].tolist()] == [case[4] for case in cases]
+    bfloats = (values[:2, 4:5] << np.array([0, 16], np.uint32) & 0xFFFF_0000).view(np.float32)  # the high one first
+    assert bfloats.tolist() == [[1, -1], [1, -1 - 2.0**-7]]

@@ -27,21 +27,23 @@ from warpsight.emulator.codegen.lanes import (
 from warpsight.emulator.codegen.layout import WARP
 from warpsight.emulator.ptx.common import allow, canonical, flush_if, integer_range, kinds_of, operands, roundings, saturate
 from warpsight.emulator.ptx.floating_point import read_patterns, write_patterns
-from warpsight.emulator.ptx.rounding import DIRECTED, convert, integer_to_odd, narrow, relu, to_odd, widen
+from warpsight.emulator.ptx.rounding import DIRECTED, convert, integer_to_odd, narrow, random_of_pairs, relu, to_odd, widen
 from warpsight.isa.ptx.program import Instruction
 
 _PAIRS = {"f16x2": "f16", "bf16x2": "bf16", "e4m3x2": "e4m3", "e5m2x2": "e5m2"}
 _PACKED = frozenset({"tf32", *_PAIRS})
 _EIGHT = ("e4m3x2", "e5m2x2")
+_SIXTEEN_PAIRS = ("f16x2", "bf16x2")
 _PACKED_INTEGERS = ("u2", "s2", "u4", "s4", "u8", "s8", "u16", "s16")
 
 
 def _convert_packed(emitter: Emitter, instruction: Instruction, to: str, source: str) -> None:
     """Between f32 and pairs of narrower floats in a register, or `tf32`."""
     modifiers = set(instruction.modifiers)
-    allow(emitter, instruction, "rn", "rz", "rna", "relu", "satfinite")
-    mode = next((m for m in ("rn", "rz", "rna") if m in modifiers), "")
-    if not mode or (mode == "rna") > (to == "tf32") or (mode == "rna" and "relu" in modifiers):
+    allow(emitter, instruction, "rn", "rz", "rna", "rs", "relu", "satfinite")
+    mode = next((m for m in ("rn", "rz", "rna", "rs") if m in modifiers), "")
+    wrong_pair = mode == "rs" and (to not in _SIXTEEN_PAIRS or source != "f32")
+    if not mode or wrong_pair or (mode == "rna") > (to == "tf32") or (mode == "rna" and "relu" in modifiers):
         raise emitter.unsupported("PTX does not have this rounding here")
     if source == "f32" and (to in _PAIRS or to == "tf32"):
         _from_single(emitter, instruction, to, mode)
@@ -58,18 +60,22 @@ def _convert_packed(emitter: Emitter, instruction: Instruction, to: str, source:
 
 
 def _from_single(emitter: Emitter, instruction: Instruction, to: str, mode: str) -> None:
-    """`cvt.rn.f16x2.f32 d, a, b`: a becomes the high half, b the low one. Of one single: `tf32`."""
+    """`cvt.rn.f16x2.f32 d, a, b`: a becomes the high half, b the low one; of `cvt.rs` then random bits. Of one single: `tf32`."""
     if to in _EIGHT and (mode != "rn" or "satfinite" not in instruction.modifiers):
         raise emitter.unsupported("a conversion to 8-bit floats needs .rn.satfinite")
-    d, *sources = operands(emitter, instruction, 2 if to == "tf32" else 3)
+    d, *sources = operands(emitter, instruction, {"tf32": 2}.get(to, 4 if mode == "rs" else 3))
+    word = emitter.read(sources.pop(), "b32") if mode == "rs" else None
     values = [emitter.read(x, "f32") for x in sources]
     whole = values[0] if to == "tf32" else emitter.builder.shuffle_vector(values[1], values[0], INTERLEAVED)
-    _write(emitter, d, _narrowed(emitter, instruction, whole, to, mode))
+    random = random_of_pairs(emitter.builder, word, _PAIRS[to]) if word is not None else None
+    _write(emitter, d, _narrowed(emitter, instruction, whole, to, mode, random))
 
 
-def _narrowed(emitter: Emitter, instruction: Instruction, value: Value, to: str, mode: str) -> Value:
+def _narrowed(
+    emitter: Emitter, instruction: Instruction, value: Value, to: str, mode: str, random: Value | None = None
+) -> Value:
     value = relu(emitter.builder, value) if "relu" in instruction.modifiers else value
-    return narrow(emitter.builder, value, _PAIRS.get(to, to), mode, "satfinite" in instruction.modifiers)
+    return narrow(emitter.builder, value, _PAIRS.get(to, to), mode, "satfinite" in instruction.modifiers, random)
 
 
 def _write(emitter: Emitter, destination: Any, value: Value) -> None:

@@ -5,6 +5,7 @@ The processor's rounding mode is set inside an out-of-line function for just the
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +19,7 @@ from warpsight.emulator.codegen.lanes import (
     I8,
     I16,
     I32,
+    INTERLEAVED,
     Builder,
     Value,
     call_same,
@@ -187,21 +189,34 @@ def relu(builder: Builder, value: Value) -> Value:
     return builder.select(builder.and_(negative, ordered), same(value, 0.0), value)
 
 
-def narrow(builder: Builder, value: Value, name: str, mode: str = "rn", finite: bool = False) -> Value:
+def narrow(
+    builder: Builder, value: Value, name: str, mode: str = "rn", finite: bool = False, random: Value | None = None
+) -> Value:
     """Singles as patterns of a format, rounded by `mode`; `finite` (`.satfinite`): the largest number in place of infinity.
 
-    NaNs become the format's canonical one.
+    NaNs become the format's canonical one. Mode `rs` adds `random` (see `random_of_pairs`) below the last bit that is kept.
     """
     if name == "f16" and mode == "rn" and not finite:
         half = builder.bitcast(builder.fptrunc(value, lanes_like(value, F16)), lanes_like(value, I16))
         return builder.select(builder.fcmp_unordered("uno", value, value), same(half, FORMATS[name].nan), half)
     form = FORMATS[name]
     title = f"narrow_{name}_{mode}{'_finite' if finite else ''}_{value.type.count}"
-    return outlined(builder, title, lanes_like(value, form.lane), [value], lambda b, v: _narrowed(b, v[0], form, mode, finite))
+    arguments = [value] if random is None else [value, random]
+    return outlined(builder, title, lanes_like(value, form.lane), arguments, lambda b, v: _narrowed(b, v, form, mode, finite))
 
 
-def _narrowed(builder: Builder, value: Value, form: Format, mode: str, finite: bool) -> Value:
+def random_of_pairs(builder: Builder, word: Value, name: str) -> Value:
+    """Of `.rs`, what each single of a pair is rounded with: the low bits of the low and of the high half of a word, as many as the
+    format `name` has fewer than a single (PTX ISA, `cvt`: layout of rbits).
+    """
+    mask = same(word, (1 << 23 - FORMATS[name].fraction) - 1)
+    low, high = builder.and_(word, mask), builder.and_(builder.lshr(word, same(word, 16)), mask)
+    return builder.shuffle_vector(low, high, INTERLEAVED)
+
+
+def _narrowed(builder: Builder, arguments: Sequence[Value], form: Format, mode: str, finite: bool) -> Value:
     """A pattern counts upwards through the binades, so that a rounding that carries lands where it must."""
+    value = arguments[0]
     bits = builder.bitcast(value, lanes_like(value, I32))
     magnitude = builder.and_(bits, same(bits, 0x7FFFFFFF))
     negative = builder.icmp_signed("<", bits, same(bits, 0))
@@ -210,10 +225,15 @@ def _narrowed(builder: Builder, value: Value, form: Format, mode: str, finite: b
     significand = builder.or_(builder.and_(bits, same(bits, 0x7FFFFF)), builder.select(hidden, same(bits, 1 << 23), same(bits, 0)))
     # Binades above the lowest normal one of the format; below it more bits are lost.
     binade = builder.sub(call_same(builder, "umax", exponent, same(bits, 1)), same(bits, 127 + form.lowest))
-    lost = builder.sub(same(bits, 23 - form.fraction), call_same(builder, "smin", binade, same(bits, 0)))
-    lost = call_same(builder, "umin", lost, same(bits, 26))
+    below = builder.neg(call_same(builder, "smin", binade, same(bits, 0)))
     above = call_same(builder, "smax", binade, same(bits, 0))
-    steps = builder.lshr(builder.add(significand, _bias(builder, significand, lost, negative, mode)), lost)
+    cut = same(bits, 23 - form.fraction)
+    if mode == "rs":  # what a subnormal number has below the random bits is dropped first
+        fine = builder.lshr(significand, call_same(builder, "umin", below, same(bits, 24)))
+        steps = builder.lshr(builder.add(fine, arguments[1]), cut)
+    else:
+        lost = call_same(builder, "umin", builder.add(cut, below), same(bits, 26))
+        steps = builder.lshr(builder.add(significand, _bias(builder, significand, lost, negative, mode)), lost)
     pattern = builder.add(steps, builder.shl(above, same(bits, form.fraction)))
     limit = form.largest if finite or mode == "rz" else form.largest + 1
     ceiling = same(bits, limit)

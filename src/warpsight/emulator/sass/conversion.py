@@ -33,7 +33,7 @@ from warpsight.emulator.ptx.conversion import (
     integer_to_integer,
     packed_integers,
 )
-from warpsight.emulator.ptx.rounding import narrow, relu, widen
+from warpsight.emulator.ptx.rounding import narrow, random_of_pairs, relu, widen
 from warpsight.emulator.sass.common import allow, double, native_of, raw, set_wide, set_word, single, wide_integer
 from warpsight.emulator.sass.half import half_as_single, in_ptx, without_part
 from warpsight.isa.ptx.program import Instruction
@@ -236,17 +236,18 @@ def f2fp(emitter: Emitter, instruction: Instruction) -> None:
     native = native_of(instruction)
     found = [m for m in native.modifiers if m in _FORMS]
     kinds = [m for m in native.modifiers if m in (*_FLOATS, *_EIGHT, "TF32")]
-    allow(emitter, native, *found, *kinds, "RZ", "RELU", "SATFINITE")
-    if len(found) != 1:
+    allow(emitter, native, *found, *kinds, "RZ", "RS", "RELU", "SATFINITE")
+    if len(found) != 1 or ("RS" in native.modifiers and found != ["PACK_AB"]):
         raise emitter.unsupported("this pack of floats is not modelled")
     target, *sources = native.operands
     set_word(emitter, without_part(emitter, target), _FORMS[found[0]](emitter, native, kinds, sources))
 
 
-def _narrowed(emitter: Emitter, native: NativeInstruction, value: Value, to: str) -> Value:
+def _narrowed(emitter: Emitter, native: NativeInstruction, value: Value, to: str, random: Value | None = None) -> Value:
     """Singles as patterns of a narrower format."""
     value = relu(emitter.builder, value) if "RELU" in native.modifiers else value
-    return narrow(emitter.builder, value, to, "rz" if "RZ" in native.modifiers else "rn", "SATFINITE" in native.modifiers)
+    mode = next((m.lower() for m in ("RZ", "RS") if m in native.modifiers), "rn")
+    return narrow(emitter.builder, value, to, mode, "SATFINITE" in native.modifiers, random)
 
 
 def _demand(emitter: Emitter, known: bool) -> None:
@@ -265,11 +266,13 @@ def _sixteen(emitter: Emitter, kinds: list[str]) -> str:
 
 
 def _pair(emitter: Emitter, native: NativeInstruction, kinds: list[str], sources: list[NativeOperand]) -> Value:
-    """`.PACK_AB d, a, b`: of two singles, that of a in the high half."""
-    builder, to = emitter.builder, _sixteen(emitter, kinds)
-    _demand(emitter, len(sources) == 2)
-    high, low = _singles(emitter, sources)
-    return builder.bitcast(_narrowed(emitter, native, builder.shuffle_vector(low, high, INTERLEAVED), to), vector(I32))
+    """`.PACK_AB d, a, b`: of two singles, that of a in the high half. `.PACK_AB.RS d, a, b, c`: with the random bits c."""
+    builder, to, stochastic = emitter.builder, _sixteen(emitter, kinds), "RS" in native.modifiers
+    _demand(emitter, len(sources) == (3 if stochastic else 2) and not (stochastic and "RZ" in native.modifiers))
+    high, low = _singles(emitter, sources[:2])
+    random = random_of_pairs(builder, _read_integer(emitter, sources[2], "u32"), to) if stochastic else None
+    pairs = _narrowed(emitter, native, builder.shuffle_vector(low, high, INTERLEAVED), to, random)
+    return builder.bitcast(pairs, vector(I32))
 
 
 def _low_half(emitter: Emitter, native: NativeInstruction, kinds: list[str], sources: list[NativeOperand]) -> Value:
