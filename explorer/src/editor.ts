@@ -1,6 +1,6 @@
 // The editor: the kernel's text, errors under their lines, and beside each line its share of the time.
 
-import { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
+import { defaultKeymap, history, historyKeymap, isolateHistory } from "@codemirror/commands";
 import { cpp } from "@codemirror/lang-cpp";
 import { HighlightStyle, LRLanguage, bracketMatching, indentOnInput, syntaxHighlighting } from "@codemirror/language";
 import { type Diagnostic, lintGutter, lintKeymap, setDiagnostics } from "@codemirror/lint";
@@ -83,7 +83,7 @@ export class Editor {
 
   // `looked` is told the line of the cursor, and whether its mark of an access was pressed.
   constructor(
-    parent: HTMLElement, reading: boolean, changed: (text: string) => void, again: () => void, looked: (line: number, pressed: boolean) => void,
+    parent: HTMLElement, text: string, reading: boolean, changed: (text: string) => void, again: () => void, looked: (line: number, pressed: boolean) => void,
   ) {
     const extensions = [
       lineNumbers(), history(), indentOnInput(), bracketMatching(), syntaxHighlighting(colours), lintGutter(),
@@ -104,12 +104,13 @@ export class Editor {
         if (update.selectionSet) looked(update.state.doc.lineAt(update.state.selection.main.head).number, false);
       }),
     ];
-    this.view = new EditorView({ parent, state: EditorState.create({ extensions }) });
+    this.view = new EditorView({ parent, state: EditorState.create({ doc: text, extensions }) });
   }
 
   set text(text: string) {
     if (text === this.view.state.doc.toString()) return;
-    this.view.dispatch({ changes: { from: 0, to: this.view.state.doc.length, insert: text } });
+    // undo brings the text before it back, and nothing more
+    this.view.dispatch({ changes: { from: 0, to: this.view.state.doc.length, insert: text }, annotations: isolateHistory.of("full") });
   }
 
   set language(language: Language) {

@@ -110,11 +110,10 @@ function Explorer({ begin }: { begin: Begin }) {
   const change = (part: Partial<Question>) => setQuestion((before) => ({ ...before, simulator: false, ...part }));
 
   useEffect(() => {
-    editor.current = new Editor(place.current!, begin.reading, (source) => setQuestion((before) => retold(before, source)), () => setAsked((times) => times + 1), (looked, pressed) => {
+    editor.current = new Editor(place.current!, question.source, begin.reading, (source) => setQuestion((before) => retold(before, source)), () => setAsked((times) => times + 1), (looked, pressed) => {
       setLine(looked);
       if (pressed) setTab(ACCESSES);
     });
-    editor.current.text = question.source;
     if (begin.wanted) void open(begin.wanted);
   }, []);
 

@@ -273,7 +273,7 @@ def test_results_are_listed_shown_and_compared_without_a_mouse(page: Any, folder
         tab = page.get_by_role("tab", name="Results")
         tab.wait_for()
         assert tab.get_attribute("aria-selected") == "true" and not (folder / "versions").exists()
-        assert "other.json: is not a prediction" in page.locator("details").evaluate("(each) => each.textContent")
+        assert "other.json: is not a prediction" in page.locator("main details").evaluate("(each) => each.textContent")
         page.get_by_role("button", name="Kernel").focus()
         page.keyboard.press("Enter")
         page.keyboard.press("Enter")
@@ -316,7 +316,7 @@ def test_link_to_a_version_shows_it_and_a_reload_keeps_what_was_typed_after_it(p
         # the link in another tab, and one of a comparison at the address for readers
         page.goto("about:blank")
         page.goto(link)
-        page.wait_for_function("!document.querySelector('.cm-content').textContent.includes('second')")
+        editor.filter(has_text="scale").filter(has_not_text="second").wait_for()
         editor.click()
         page.keyboard.press("Control+z")
         assert "// second// third" in editor.inner_text(), "undo brings the draft back"

@@ -10,6 +10,7 @@ import numpy as np
 from warpsight.analysis.advice.rewriting import (
     Accesses,
     AccessReader,
+    EventBytes,
     Longs,
     Rewritten,
     address_of,
@@ -278,11 +279,12 @@ def from_constants(trace: KernelTrace, pcs: list[int]) -> KernelTrace:
         if i.pc in pcs else [i] for i in trace.instructions
     ]  # fmt: skip
     instructions, _, _ = recoded(trace, code)
+    held = EventBytes.of(instructions)
     chosen = np.array(pcs, dtype=np.int64)
 
     def rewrite(chunk: TraceChunk, accesses: Accesses) -> TraceChunk:
         left = accesses.reordered(np.flatnonzero(~np.isin(accesses.pc, chosen)))
-        return written(left, instructions, np.asarray(chunk.path), chunk.first_warp)
+        return written(left, held, np.asarray(chunk.path), chunk.first_warp)
 
     return replace(trace, instructions=instructions, chunks=Rewritten(trace, rewrite), origin="")
 

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from warpsight.analysis.advice.rewriting import (
     Accesses,
     AccessReader,
+    EventBytes,
     Rewritten,
     address_of,
     distinct,
@@ -45,6 +46,7 @@ def staged(trace: KernelTrace, pcs: Sequence[int], room: int) -> KernelTrace:
     """
     code = [[replace(each, space="generic")] if each.pc in pcs else [each] for each in trace.instructions]
     instructions, _, _ = recoded(trace, code)
+    held = EventBytes.of(instructions)
     per_block, chosen = trace.header.warps_per_block, np.array(pcs, dtype=np.int64)
     bytes_of_block = _largest_block(trace, chosen)
     parts = -(-bytes_of_block // room)
@@ -64,7 +66,7 @@ def staged(trace: KernelTrace, pcs: Sequence[int], room: int) -> KernelTrace:
         degree[here] = -(-accesses.sectors[here] * SECTOR_BYTES // _PASS_BYTES)
         sectors = np.bincount(own[kept], minlength=len(accesses.pc)).astype(np.int64)
         after = replace(accesses, sectors=sectors, degree=degree, touched=accesses.touched[kept])
-        return written(after, instructions, np.asarray(chunk.path), chunk.first_warp)
+        return written(after, held, np.asarray(chunk.path), chunk.first_warp)
 
     header = trace.header
     tile = header.static_shared_bytes + min(room, bytes_of_block)
@@ -265,10 +267,11 @@ def widened(trace: KernelTrace, groups: Sequence[Group]) -> KernelTrace:
             code[pc] = [wide] if pc == group.kept else []
             kept_of[pc] = group.kept
     instructions, start, first = recoded(trace, code)
+    held = EventBytes.of(instructions)
 
     def rewrite(chunk: TraceChunk, accesses: Accesses) -> TraceChunk:
         kept = accesses.reordered(np.flatnonzero(kept_of[accesses.pc] == accesses.pc))
-        return written(replace(kept, pc=first[kept.pc]), instructions, np.asarray(chunk.path), chunk.first_warp)
+        return written(replace(kept, pc=first[kept.pc]), held, np.asarray(chunk.path), chunk.first_warp)
 
     weight = (kept_of == np.arange(len(code))).astype(np.float64)
     return replace(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -64,14 +64,32 @@ class Accesses:
         return Accesses(**columns | changes, touched=self.touched[places])
 
 
+class EventBytes(NamedTuple):
+    """What the events of each instruction hold: bytes that count sectors, and whether there is a `degree` and a `sharing`."""
+
+    counted: Longs
+    degree: Bools
+    sharing: Bools
+
+    @classmethod
+    def of(cls, instructions: Sequence[StaticInstruction]) -> EventBytes:
+        """Those of `instructions`, for all chunks."""
+        return cls(
+            np.array([each.sector_bytes for each in instructions], dtype=np.int64),
+            np.array([each.has_degree for each in instructions], dtype=np.bool_),
+            np.array([each.has_sharing for each in instructions], dtype=np.bool_),
+        )
+
+    def at(self, pcs: Longs) -> EventBytes:
+        """Those of the instructions `pcs`."""
+        return EventBytes(self.counted[pcs], self.degree[pcs], self.sharing[pcs])
+
+
 class AccessReader:
     """Reads the accesses of a trace's chunks."""
 
     def __init__(self, trace: KernelTrace) -> None:
-        self._trace, self._reader = trace, EventReader(trace)
-        self._counted = np.array([each.sector_bytes for each in trace.instructions], dtype=np.int64)
-        self._degree = np.array([each.has_degree for each in trace.instructions], dtype=np.bool_)
-        self._sharing = np.array([each.has_sharing for each in trace.instructions], dtype=np.bool_)
+        self._trace, self._reader, self._bytes = trace, EventReader(trace), EventBytes.of(trace.instructions)
 
     def read(self, chunk: TraceChunk) -> Accesses:
         """The accesses of `chunk`."""
@@ -79,8 +97,8 @@ class AccessReader:
 
     def _read(self, chunk: TraceChunk) -> Accesses:
         events, raw = self._reader.read(chunk), np.asarray(chunk.events, dtype=np.int64)
-        behind = events.byte + self._counted[events.pc]
-        degree, sharing = self._degree[events.pc], self._sharing[events.pc]
+        counted, degree, sharing = self._bytes.at(events.pc)
+        behind = events.byte + counted
 
         def byte(there: Bools, place: Longs) -> Longs:
             return np.where(there, raw[np.where(there, place, 0)], 0) if len(raw) else place
@@ -89,21 +107,17 @@ class AccessReader:
         return Accesses(events.warp, events.pc, events.sectors, degrees, shared, np.asarray(chunk.sectors))
 
 
-def written(
-    accesses: Accesses, instructions: Sequence[StaticInstruction], path: npt.NDArray[np.int32], first_warp: int
-) -> TraceChunk:
-    """The chunk of warps on `path` with these accesses of `instructions`."""
-    counted = np.array([each.sector_bytes for each in instructions], dtype=np.int64)[accesses.pc]
-    degree = np.array([each.has_degree for each in instructions], dtype=np.int64)[accesses.pc]
-    sharing = np.array([each.has_sharing for each in instructions], dtype=np.int64)[accesses.pc]
+def written(accesses: Accesses, held: EventBytes, path: npt.NDArray[np.int32], first_warp: int) -> TraceChunk:
+    """The chunk of warps on `path` with these accesses, of instructions whose events hold `held`."""
+    counted, degree, sharing = held.at(accesses.pc)
     width = counted + degree + sharing
     begin = np.cumsum(width) - width
     raw = np.zeros(int(width.sum()), dtype=np.uint8)
     for place in range(int(counted.max(initial=0))):
         here = counted > place
         raw[begin[here] + place] = accesses.sectors[here] >> 8 * place & 255
-    raw[(begin + counted)[degree > 0]] = accesses.degree[degree > 0]
-    raw[(begin + counted + degree)[sharing > 0]] = accesses.sharing[sharing > 0]
+    raw[(begin + counted)[degree]] = accesses.degree[degree]
+    raw[(begin + counted + degree)[sharing]] = accesses.sharing[sharing]
     offset, sector = (_offsets(accesses.warp, amounts, len(path)) for amounts in (width, accesses.sectors))
     return TraceChunk(first_warp, path, offset, raw, sector, accesses.touched)
 

@@ -11,6 +11,7 @@ import numpy as np
 from warpsight.analysis.advice.rewriting import (
     Accesses,
     Bools,
+    EventBytes,
     Rewritten,
     depends_on,
     differing_axes,
@@ -69,6 +70,7 @@ def merged(trace: KernelTrace, how: Merging) -> KernelTrace:
     """
     factor, header = how.factor, trace.header
     instructions, start, first = recoded(trace, _copies(trace, how))
+    held = EventBytes.of(instructions)
 
     def rewrite(chunk: TraceChunk, accesses: Accesses) -> TraceChunk:
         path = np.asarray(chunk.path).reshape(-1, factor)
@@ -80,7 +82,7 @@ def merged(trace: KernelTrace, how: Merging) -> KernelTrace:
         order = kept[np.lexsort((turn[kept], number[kept], accesses.warp[kept] // factor))]
         pc = first[accesses.pc[order]] + np.where(once[order], 0, turn[order])
         moved = accesses.reordered(order, warp=accesses.warp[order] // factor, pc=pc)
-        return written(moved, instructions, path[:, 0].astype(np.int32), chunk.first_warp // factor)
+        return written(moved, held, path[:, 0].astype(np.int32), chunk.first_warp // factor)
 
     x, y, z = header.block
     block = (x, y // factor, z) if y % factor == 0 else (x // factor, y, z)
