@@ -98,6 +98,24 @@ def test_memory_instructions_of_a_line_are_shown_as_in_the_report_and_escape_wha
     assert "<script>" not in html and "&lt;script&gt;" in html
 
 
+def test_missing_header_and_error_of_the_assembler_name_their_lines(told: Any) -> None:
+    header = told(replace(QUESTION, source='// own\n#include "own.h"\n' + SCALE))["error"]
+    assert [(each["line"], each["severity"]) for each in header["lines"]] == [(2, "error")]
+    assert "own.h" in header["lines"][0]["message"]
+    ptx = """.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry scale()
+{
+  .reg .b32 %r<3>;
+  add.s32 %r1, %r2;
+  ret;
+}
+"""
+    wrong = told(replace(QUESTION, source=ptx, language="ptx", grid="1", block="32", args={}, gpu="a100"))["error"]
+    assert 7 in [each["line"] for each in wrong["lines"]], wrong
+
+
 def test_error_of_the_compiler_and_fault_of_the_kernel_name_their_lines(told: Any) -> None:
     wrong = told(replace(QUESTION, source=SCALE.replace("factor;", "facto;")))["error"]
     assert wrong["kind"] == "CompileError"
