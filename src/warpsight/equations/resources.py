@@ -14,6 +14,7 @@ import numpy as np
 from warpsight.caches.miss_profile import SHARES
 from warpsight.equations.queues import latency_without_contention
 from warpsight.gpu.design import Design
+from warpsight.gpu.spec import GpuSpec
 from warpsight.intervals.interval_profile import Floats, IntervalProfile, ResourceDemands
 
 
@@ -40,13 +41,18 @@ def start_cycles(design: Design, warps_per_block: float) -> Floats:
     return np.asarray((warps_per_block - 1.0) * design.dispatch_warp_cycles)
 
 
-def grid_cycles(design: Design, uses_memory: bool = True) -> Floats:
+def grid_cycles(design: Design, uses_memory: bool) -> Floats:
     """What a launch takes once, beside its blocks: its grid begins and ends, and the first warps read their parameters.
 
     No SM has the parameters of a new launch; so where they hold addresses, the first warps wait for the L2 (ADR 0081).
     """
     reads = design.dispatch_parameter_reads if uses_memory else 0.0
     return np.asarray(design.dispatch_grid_cycles + reads * design.l2_latency_cycles)
+
+
+def grid_cycles_of(gpu: GpuSpec, uses_memory: bool) -> float:
+    """`grid_cycles` of one GPU."""
+    return float(grid_cycles(Design.of(gpu), uses_memory)[0])
 
 
 def dispatch_cycles(blocks: float, design: Design) -> Floats:

@@ -228,3 +228,8 @@ class IntervalProfile:
     demands: ResourceDemands | None = None
     counts: KernelCounts | None = None
     activity: Activity | None = None
+
+    @property
+    def uses_memory(self) -> bool:
+        """Whether requests leave the SM, as far as the demands tell."""
+        return self.demands is None or self.demands.fetched_bytes + self.demands.sent_bytes > 0

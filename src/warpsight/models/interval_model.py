@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from warpsight.base.errors import UsageError
-from warpsight.equations import resources
 from warpsight.equations.multithreading import multithreaded_cycles, nonoverlapped, pieces
+from warpsight.equations.resources import grid_cycles
 from warpsight.gpu.design import Design
 from warpsight.gpu.occupancy import clusters_of
 from warpsight.intervals.interval_profile import CAUSES, Floats, IntervalProfile, LaunchShape
@@ -196,9 +196,7 @@ def launch_answer(profile: IntervalProfile, design: Design, stack: dict[str, Flo
 def with_launch(profile: IntervalProfile, design: Design, answer: dict[str, Floats], least: Floats) -> dict[str, Floats]:
     """`answer` with the launch: it takes at least the cycles `least` [D], for its blocks to start, a grid begins and ends, and its
     first warps read the addresses of memory, which are parameters."""
-    demands = profile.demands
-    uses_memory = demands is None or demands.fetched_bytes + demands.sent_bytes > 0
-    cycles = resources.grid_cycles(design, uses_memory) + np.maximum(least - answer["cycles"], 0.0)
+    cycles = grid_cycles(design, profile.uses_memory) + np.maximum(least - answer["cycles"], 0.0)
     stack = {name.removeprefix(STACK_PREFIX): value for name, value in answer.items() if name.startswith(STACK_PREFIX)}
     return answer_of(profile, design, stack | {
         "launch": stack["launch"] + cycles * design.sm_count / profile.total_warp_instructions,

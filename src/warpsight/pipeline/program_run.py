@@ -18,8 +18,7 @@ from warpsight.base.findings import Finding, fold
 from warpsight.caches.exact.waves import blocks_of_l2
 from warpsight.emulator.run.launch import PreparedKernel
 from warpsight.emulator.run.memory import Memory
-from warpsight.equations.resources import grid_cycles
-from warpsight.gpu.design import Design
+from warpsight.equations.resources import grid_cycles_of
 from warpsight.gpu.spec import GpuSpec
 from warpsight.kernels.launch import Launch, RunOptions
 from warpsight.kernels.machine_code import native_architecture
@@ -208,7 +207,7 @@ class _LaunchPredictor(Observer):
             except WarpsightError as error:
                 columns.append(_NO_COLUMNS | {"bound_by": f"not predicted: {error.what}"})
                 continue
-            once = float(grid_cycles(Design.of(self.gpu))[0])
+            once = grid_cycles_of(self.gpu, launch.trace.uses_memory)
             fixed = once / self.gpu.core_clock_hz if prediction.cpi_stack["launch"] else 0.0
             paces[model] = Pace.of(launch, prediction.seconds, fixed)
             known = {name: getattr(prediction, name) for name in ("cycles", "seconds", "bound_by", "occupancy")}

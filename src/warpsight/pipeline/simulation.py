@@ -12,8 +12,7 @@ import numpy.typing as npt
 from warpsight.base.errors import UsageError
 from warpsight.base.outputs import written_whole
 from warpsight.base.progress import Watch, stage, step
-from warpsight.equations.resources import grid_cycles
-from warpsight.gpu.design import Design
+from warpsight.equations.resources import grid_cycles_of
 from warpsight.gpu.occupancy import Occupancy, with_own_l1
 from warpsight.gpu.spec import GpuSpec
 from warpsight.pipeline.caches_before import at_start, check_carried, launch_before, notes_on
@@ -102,7 +101,7 @@ def _as_prediction(trace: KernelTrace, gpu: GpuSpec, occupancy: Occupancy, simul
     header, totals = trace.header, simulation.totals()
     # a sample of the blocks is scaled to the launch, but a grid begins and ends once, and so its first warps find no parameters
     scaled = simulation.cycles * (header.blocks / header.recorded_blocks)
-    fixed = float(grid_cycles(Design.of(gpu), any(i.has_sectors for i in trace.instructions))[0])
+    fixed = grid_cycles_of(gpu, trace.uses_memory)
     cycles = scaled + fixed
     stack = simulation.components(gpu.sm.schedulers, gpu.sm_count)
     cpi = gpu.sm_count * simulation.cycles / simulation.warp_instructions

@@ -367,6 +367,11 @@ class KernelTrace:
     waves: WaveSample | None = field(default=None, repr=False)
     kept: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
+    @property
+    def uses_memory(self) -> bool:
+        """Whether it has an access to device memory."""
+        return any(each.has_sectors for each in self.instructions)
+
     def once(self, name: str, chunk: TraceChunk, make: Callable[[], Made]) -> Made:
         """What `make` makes of a chunk, some numbers for each event: once, if the trace holds its chunks and they are small."""
         if not self.chunks.held or not any(chunk is each for each in self.chunks):

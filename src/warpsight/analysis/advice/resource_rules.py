@@ -9,9 +9,8 @@ from dataclasses import replace
 from warpsight.analysis.advice.rule import ARCHITECT, MODEL, PROGRAMMER, Case, WhatIf
 from warpsight.analysis.advice.work_rules import ResidentBlocks
 from warpsight.base.units import percent, thousands, three_digits
-from warpsight.equations.resources import grid_cycles
+from warpsight.equations.resources import grid_cycles_of
 from warpsight.gpu.describe import resolved
-from warpsight.gpu.design import Design
 from warpsight.gpu.loader import load_gpu
 from warpsight.gpu.occupancy import Occupancy, occupancy, resident_clusters
 from warpsight.gpu.spec import GpuSpec
@@ -173,13 +172,14 @@ class Fusion:
 
     def propose(self, case: Case) -> Iterator[WhatIf]:
         """The change, for a model and a GPU where launching takes time."""
-        grid, part = float(grid_cycles(Design.of(case.gpu))[0]), _launching(case)
+        grid, part = grid_cycles_of(case.gpu, case.profiled.profile.uses_memory), _launching(case)
         if part and grid and case.profiled.profile.launch is not None:
+            reads = " and to read its parameters" if case.profiled.profile.uses_memory else ""
             free = load_gpu(case.gpu, ["dispatch.grid=0 cycles", "dispatch.parameter_reads=0"])
             yield WhatIf(
                 title="fuse the kernel with the one before or after it",
                 place="launch",
-                reason=f"{part}, {thousands(grid)} of them to begin and end the grid and to read its parameters",
+                reason=f"{part}, {thousands(grid)} of them to begin and end the grid{reads}",
                 cost="one kernel does the work of both; this also saves the time between the two launches",
                 owner=PROGRAMMER,
                 evaluate=lambda: case.with_gpu(free),

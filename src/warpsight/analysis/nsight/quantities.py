@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from warpsight.analysis.report_data.resources import needs_of
 from warpsight.caches.miss_profile import Counts, MissProfile
-from warpsight.equations.resources import grid_cycles
+from warpsight.equations.resources import grid_cycles_of
 from warpsight.gpu.design import Design
 from warpsight.gpu.occupancy import block_limits
 from warpsight.gpu.spec import GpuSpec
@@ -203,7 +203,7 @@ class Quantities:
     @cached_property
     def _grid_cycles(self) -> float:
         """Those in which the grid begins and ends, and its first warps read their parameters."""
-        once = float(grid_cycles(Design.of(self.gpu))[0])
+        once = grid_cycles_of(self.gpu, self.profiled.profile.uses_memory)
         return min(once, self.prediction.cpi_stack.get("launch", 0.0) * self.per_sm)
 
     @cached_property
