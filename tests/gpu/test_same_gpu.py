@@ -17,7 +17,7 @@ from warpsight.base.units import SHARE
 from warpsight.caches.miss_profile import MissProfile
 from warpsight.gpu.describe import dump_yaml, spec_hash
 from warpsight.gpu.design import Design
-from warpsight.gpu.document import flatten, value_text
+from warpsight.gpu.document import value_text
 from warpsight.gpu.key import FLAG, MODEL, PROGRAM, SIMULATOR, WORD, Key
 from warpsight.gpu.keys import every_parameter, key_of
 from warpsight.gpu.loader import load_gpu
@@ -81,7 +81,7 @@ def test_equal_values_give_an_equal_prediction_however_they_were_written(
     lines = [f"like: {BASE}", *(f"{key}: {value}" for key, value in values.items()), "sources: estimated"]
     (tmp_path / "like.yaml").write_text("\n".join(lines))
     (tmp_path / "shown.yaml").write_text(dump_yaml(by_override))
-    own = {key: value for key, value in flatten(by_override).items() if key in values and "[" not in key_of(key).path}
+    own = {key: value for key, value in by_override.by_key.items() if key in values and "[" not in key_of(key).path}
     own = {key: value for key, value in own.items() if key in KEYS}
     rest = {"parameters": by_override.parameters, "latency_cycles": by_override.latency_cycles}
     in_python = replace(changed(load_gpu(BASE), own), **rest)
@@ -96,7 +96,7 @@ POWER = ["power.clock=1.4GHz"]  # what a power limit needs beside it
 
 def other(key: str) -> str:
     """Another value of a key of the base, which fits with the rest."""
-    known, now = key_of(key), flatten(load_gpu(BASE)).get(key)
+    known, now = key_of(key), load_gpu(BASE).by_key.get(key)
     special = {"sm.max_shared_memory_per_block": "4 KiB", "sm.max_threads_per_block": "512", "l1.sector": "32 B",
                "l2.sector": "32 B", "l1.line": "256 B", "l2.line": "256 B", "l1.size": "24 KiB",
                "l2.size": "1536 KiB", "l1.ways": "3", "l2.ways": "4", "l2.atomic_width": "16 B",
@@ -114,7 +114,7 @@ def other(key: str) -> str:
 
 
 @pytest.mark.unit
-@pytest.mark.parametrize("key", [key for key in flatten(load_gpu(BASE)) if len(KEYS[key].choices) != 1])
+@pytest.mark.parametrize("key", [key for key in load_gpu(BASE).by_key if len(KEYS[key].choices) != 1])
 def test_key_enters_the_step_that_the_table_says_and_no_other_before(key: str) -> None:
     """A step's view decides what is shared: a key that no view has is read by the models or by the simulator."""
     base = load_gpu(BASE, ["compute_capability=8.6"] if key == "l1.carve_out" else POWER if key.startswith("power.") else [])

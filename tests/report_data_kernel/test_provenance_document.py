@@ -14,7 +14,6 @@ from warpsight.analysis.advice.advise import advise_trace
 from warpsight.analysis.report_data.kernel import Parts, advised_report_data, kernel_report_data
 from warpsight.analysis.report_data.provenance import provenance, trace_hash
 from warpsight.gpu.describe import spec_hash
-from warpsight.gpu.document import flatten
 from warpsight.gpu.loader import load_gpu
 from warpsight.pipeline.evaluate import profile_trace
 from warpsight.traces.schema import InMemory, TraceChunk
@@ -26,7 +25,7 @@ pytestmark = pytest.mark.unit
 def test_every_key_of_the_gpu_is_there_with_its_source_and_the_estimated_ones_are_marked(traced: Any) -> None:
     gpu = load_gpu("h100-sxm")
     rows = provenance(profile_trace(traced("stream"), gpu), gpu)["gpu"]
-    assert [row["key"] for row in rows] == list(flatten(gpu))
+    assert [row["key"] for row in rows] == list(gpu.by_key)
     for row in rows:
         assert row["estimated"] == ("estimated" in gpu.sources.get(row["key"], ""))
         assert row["meaning"]

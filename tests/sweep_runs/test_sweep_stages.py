@@ -11,7 +11,7 @@ from sweep_cases import KERNELS
 
 from warpsight.gpu import steps as stages
 from warpsight.gpu.design import Design
-from warpsight.gpu.document import flatten, value_text
+from warpsight.gpu.document import value_text
 from warpsight.gpu.key import MODEL, PROFILE, RESIDENCY, SIMULATOR
 from warpsight.gpu.loader import load_gpu
 from warpsight.gpu.spec import KEYS, GpuSpec
@@ -39,7 +39,7 @@ def changed(key: str) -> GpuSpec:
         return load_gpu(BASE, ["compute_capability=7.5"])
     if key not in KEYS:
         return load_gpu(BASE, [f"{key}={'1GHz' if key == 'crisp.target_clock' else '300cycles'}"])
-    now = flatten(BASE)[key]
+    now = BASE.by_key[key]
     assert isinstance(now, (int, float))
     value = {"sm.max_threads_per_block": 512, "sm.max_shared_memory_per_block": 4096, "sm.fetch_width": 1, "dram.banks": 8,
              "dram.efficiency": 0.5, "power.floor_voltage": 0.5}
@@ -65,7 +65,7 @@ def test_key_of_the_models_or_the_simulator_alone_leaves_the_profile(key: str, t
     assert stages.profile_view(gpu) == stages.profile_view(BASE)
 
 
-@pytest.mark.parametrize("key", [key for key in flatten(BASE) if KEYS[key].step in (RESIDENCY, PROFILE)])
+@pytest.mark.parametrize("key", [key for key in BASE.by_key if KEYS[key].step in (RESIDENCY, PROFILE)])
 def test_key_that_comes_after_the_caches_leaves_the_misses_at_equal_residency(
     key: str, trace: KernelTrace, base: ProfiledTrace
 ) -> None:
@@ -89,7 +89,7 @@ def test_order_of_accesses_is_seen_in_place_of_the_designs_own_timing() -> None:
 @pytest.mark.parametrize("key", [key for key in KEYS if KEYS[key].step == MODEL])
 def test_models_number_as_a_column_is_the_number_of_the_described_gpu(key: str) -> None:
     gpu = changed(key)
-    column = np.array([float(flatten(BASE)[key]), float(flatten(gpu)[key])])
+    column = np.array([float(BASE.by_key[key]), float(gpu.by_key[key])])
     found, expected = designs_of(BASE, {key: column}, 2), Design.of([BASE, gpu])
-    numbers = [each.attribute for each in KEYS.values() if each.numeric and each.name in flatten(BASE)]
+    numbers = [each.attribute for each in KEYS.values() if each.numeric and each.name in BASE.by_key]
     assert all(np.array_equal(getattr(found, name), getattr(expected, name)) for name in (*numbers, "greedy", "noc_queue"))

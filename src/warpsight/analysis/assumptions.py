@@ -15,7 +15,6 @@ from warpsight.analysis.what_if import simulation_seconds
 from warpsight.base.errors import WarpsightError
 from warpsight.base.units import percent, thousands
 from warpsight.gpu.describe import describe
-from warpsight.gpu.document import flatten
 from warpsight.gpu.key import PROGRAM, SIMULATOR
 from warpsight.gpu.keys import key_of
 from warpsight.gpu.spec import GpuSpec
@@ -88,7 +87,7 @@ def _estimated(case: CheckInput) -> Figure | None:
 
 def estimated_keys(case: CheckInput) -> list[str]:
     """Keys whose value the description calls estimated, and is not 0."""
-    values = flatten(case.gpu)
+    values = case.gpu.by_key
     return [row.key for row in describe(case.gpu) if is_estimated(row.source) and key_of(row.key).numeric and values[row.key]]
 
 
@@ -99,7 +98,7 @@ def is_estimated(source: str) -> bool:
 
 def _elasticity(case: CheckInput, key: str) -> float | None:
     """Relative change of the cycles over that of `key`, for 10 % more; None for an invalid design."""
-    value = float(flatten(case.gpu)[key])  # numeric keys only
+    value = float(case.gpu.by_key[key])  # numeric keys only
     more = float(ceil(value * _MORE)) if key_of(key).kind in WHOLE else value * _MORE
     profiled = case.profiled
     design = Designs(case.gpu, profiled.method, (f"{key}={key_text(key, more)}",))

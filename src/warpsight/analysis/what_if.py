@@ -17,7 +17,6 @@ import numpy.typing as npt
 
 from warpsight.base.errors import UsageError, WarpsightError, suggestion
 from warpsight.base.progress import Watch, stage
-from warpsight.gpu.document import flatten
 from warpsight.gpu.keys import key_of
 from warpsight.gpu.loader import load_gpu
 from warpsight.gpu.spec import GpuSpec
@@ -110,7 +109,7 @@ class Space:
 
 def slider_axes(gpu: GpuSpec, order: str = BY_REFERENCE) -> tuple[list[SliderAxis], list[dict[str, str]]]:
     """The axes around `gpu`, and the invalid values: their `setting`, and `why`."""
-    described, refused, axes = flatten(gpu), list[dict[str, str]](), []
+    described, refused, axes = gpu.by_key, list[dict[str, str]](), []
     own = model_only((key for key, _, _ in SLIDERS), order)
     for key, label, factors in SLIDERS:
         ranks = {float(described[key]): 0}

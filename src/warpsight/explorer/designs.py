@@ -12,7 +12,7 @@ from warpsight.base.errors import UsageError, WarpsightError
 from warpsight.explorer.faults import error_document
 from warpsight.explorer.question import checked_overrides, known_gpu
 from warpsight.gpu.catalog import catalog_names, product_name
-from warpsight.gpu.document import flatten, value_text
+from warpsight.gpu.document import value_text
 from warpsight.gpu.key import FLAG, MODEL, PROGRAM, SIMULATOR, WORD, Key
 from warpsight.gpu.keys import key_of
 from warpsight.gpu.loader import load_gpu
@@ -110,7 +110,7 @@ def key_rows(gpu: GpuSpec) -> list[dict[str, Any]]:
     """The keys of `gpu` that a prediction reads: `key`, what it means, its value as text, and whether the model alone reads it."""
     return [
         {"key": name, "meaning": key_of(name).meaning, "value": value_text(name, value), "live": key_of(name).step == MODEL}
-        for name, value in flatten(gpu).items() if key_of(name).step not in (SIMULATOR, PROGRAM)
+        for name, value in gpu.by_key.items() if key_of(name).step not in (SIMULATOR, PROGRAM)
     ]  # fmt: skip
 
 
@@ -119,7 +119,7 @@ def key_settings(gpu: GpuSpec, name: str) -> dict[str, Any]:
 
     Raises UsageError for a key that `gpu` does not have.
     """
-    values = flatten(gpu)
+    values = gpu.by_key
     if name not in values:
         raise UsageError(f"{gpu.name} has no such key", place=name, remedy="choose one of the list")
     own = values[name]

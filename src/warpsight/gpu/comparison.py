@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from warpsight.gpu.document import flatten, value_text
+from warpsight.gpu.document import value_text
 from warpsight.gpu.keys import key_of
 from warpsight.gpu.occupancy import WARP_SIZE, occupancy, with_own_l1
 from warpsight.gpu.operations import peak_flops
@@ -70,7 +70,7 @@ def compared(gpus: Sequence[GpuSpec]) -> dict[str, Any]:
 
     A ratio is None where there is none: of a word, by zero, or of what a GPU lacks.
     """
-    values = [flatten(gpu) for gpu in gpus]
+    values = [gpu.by_key for gpu in gpus]
     names = dict.fromkeys(name for each in values for name in each)
     return {
         "gpus": [{"name": gpu.name, "description": gpu.description} for gpu in gpus],

@@ -201,7 +201,7 @@ def read_spec(spec: GpuSpec) -> dict[str, Value | None]:
     """The values of a spec. What was a default is left out, so that it follows again what it follows."""
     place = f"GpuSpec {spec.name}"
     values: dict[str, Value | None] = {}
-    for name, content in flatten(spec).items():
+    for name, content in spec.by_key.items():
         key, source = key_of(name), spec.sources.get(name, "")
         if source and source == key.reason:
             continue
@@ -211,11 +211,6 @@ def read_spec(spec: GpuSpec) -> dict[str, Value | None]:
             check_bounds(key, float(content), place)
         values[name] = Value(content, place, source or (GIVEN_IN_PYTHON if key.numeric else ""))
     return values
-
-
-def flatten(spec: GpuSpec) -> dict[str, Content]:
-    """Every value of a spec by key, in the order of the table, then parameters. Op classes that the spec lacks are absent."""
-    return dict(spec.by_key)
 
 
 @lru_cache(1 << 14, typed=True)  # asked of all keys for each design

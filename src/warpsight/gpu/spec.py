@@ -288,7 +288,7 @@ class GpuSpec:
 
     @cached_property
     def by_key(self) -> Mapping[str, Content]:
-        """What it has, by key, as `document.flatten` gives it."""
+        """Every value by key, in the order of the table, then parameters. Op classes that it lacks are absent."""
         values = {name: value_of(self, key) for name, key in KEYS.items()}
         return {name: value for name, value in values.items() if value is not None} | self.parameters
 

@@ -163,8 +163,12 @@ def _sizes(spec: LaunchSpec, source: KernelSource) -> dict[str, int]:
 
 def _names(spec: LaunchSpec, source: KernelSource) -> list[str]:
     """The names of the kernel's parameters."""
-    written = source_texts(spec.source, spec.include_dirs) if isfile(spec.source) else [spec.source]
-    return parameter_names(source, find_kernel(source, spec.kernel), written)
+    return parameter_names(source, find_kernel(source, spec.kernel), _written(spec))
+
+
+def _written(spec: LaunchSpec) -> list[str]:
+    """The texts of the kernels: of the file and of its headers, or the one that is given."""
+    return source_texts(spec.source, spec.include_dirs) if isfile(spec.source) else [spec.source]
 
 
 _BY_NAME = re.compile(r"\s*([A-Za-z_]\w*)\s*=(?!=)\s*(.*)", re.DOTALL)
@@ -206,8 +210,7 @@ def in_order(spec: LaunchSpec, source: KernelSource) -> LaunchSpec:
 def _check_count(spec: LaunchSpec, source: KernelSource) -> None:
     """Raise UsageError for another number of values than the kernel's text declares parameters."""
     kernel = find_kernel(source, spec.kernel)
-    written = source_texts(spec.source, spec.include_dirs) if isfile(spec.source) else [spec.source]
-    declared = declared_parameters("\n".join(written), kernel)
+    declared = declared_parameters("\n".join(_written(spec)), kernel)
     if len(declared) != len(source.module.kernels[kernel].parameters) or len(declared) == len(spec.args):
         return
     kinds = ", ".join(" ".join(each) for each in declared)

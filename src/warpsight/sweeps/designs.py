@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from warpsight.base.errors import UsageError, suggestion
 from warpsight.base.units import format_quantity
-from warpsight.gpu.document import Text, flatten, parse_value, value_text
+from warpsight.gpu.document import Text, parse_value, value_text
 from warpsight.gpu.key import FLAG, WORD, Key
 from warpsight.gpu.keys import find_key, key_of
 from warpsight.gpu.spec import Content, GpuSpec
@@ -116,7 +116,7 @@ def simulator_designs(simulator: SimulatorRuns, table: DesignTable, gpus: Gpus, 
 
 def readable(columns: Mapping[str, Column], base: GpuSpec, method: Method) -> dict[str, Any]:
     """What expressions may read: every key of `base` and of the method, and the columns in their place."""
-    values: dict[str, Any] = dict(flatten(base))
+    values: dict[str, Any] = dict(base.by_key)
     for name in values:
         key = key_of(name)
         followed = (key.default or "").removeprefix("=")

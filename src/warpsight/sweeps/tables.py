@@ -17,7 +17,6 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from warpsight.base.errors import FormatError
-from warpsight.gpu.document import flatten
 from warpsight.gpu.key import FLAG
 from warpsight.gpu.keys import key_of
 from warpsight.jobs.fingerprint import SIMULATOR as SIMULATOR_KIND
@@ -142,7 +141,7 @@ def checked_constants(folder: StudyFolder, table: pa.Table, designs: pa.Table) -
 
 def constants_of(plan: Plan) -> Constants:
     """The values that all GPUs of the study have, as columns of designs have them: numbers in base units, words, flags as texts."""
-    first, *others = (dict(flatten(gpu)) for gpu in plan.around.values())
+    first, *others = (gpu.by_key for gpu in plan.around.values())
     values: dict[str, Any] = {name: value for name, value in first.items() if all(each.get(name) == value for each in others)}
     return {
         name: value if isinstance(value, str) else str(value).lower() if key_of(name).kind == FLAG else float(value)

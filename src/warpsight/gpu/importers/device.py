@@ -13,7 +13,7 @@ from typing import Any
 
 from warpsight.base.errors import UnsupportedError, UsageError
 from warpsight.gpu.describe import Imported
-from warpsight.gpu.document import Value, check_bounds, check_sizes, flatten
+from warpsight.gpu.document import Value, check_bounds, check_sizes
 from warpsight.gpu.keys import key_of
 from warpsight.gpu.loader import load_gpu
 from warpsight.gpu.spec import CAPABILITIES, KEYS, Content, GpuSpec
@@ -129,7 +129,7 @@ def describe(device: Device, *, name: str = "") -> Imported:
     base_name = _base(device.name, capability)
     base = load_gpu(base_name)
     values: dict[str, Value] = {}
-    for key, content in flatten(base).items():
+    for key, content in base.by_key.items():
         source = base.sources.get(key, "")
         if not source or source != key_of(key).reason:  # defaults stay defaults
             marked = f"{_CALIBRATE}: as on {base_name} ({source})" if key_of(key).numeric else ""
