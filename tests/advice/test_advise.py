@@ -278,6 +278,22 @@ def test_launch_overhead_is_advised_to_be_shared_by_fewer_blocks_and_by_fusing(k
     assert not [*LaunchOverhead().propose(case), *Fusion().propose(case)]
 
 
+def test_fusing_saves_the_read_of_parameters_of_a_kernel_that_uses_memory(kernels: dict[str, KernelTrace]) -> None:
+    """One round trip to an L2 of 120 cycles; without accesses to memory there are no addresses among the parameters."""
+    costs = ["dispatch.grid=2000 cycles", "dispatch.block_interval=50 us", "dispatch.parameter_reads=1"]
+    gpu = load_gpu("mdm-pascal", overrides=["sm_count=2", "sm.max_blocks=4", *costs])
+    uses = profile_trace(kernels["row_sum"], gpu)
+    assert uses.profile.demands is not None
+    silent = replace(uses.profile.demands, fetched_bytes=0.0, sent_bytes=0.0)
+    for profiled, saved, reads in (
+        (uses, 2120, " and to read its parameters"), (replace(uses, profile=replace(uses.profile, demands=silent)), 2000, ""),
+    ):  # fmt: skip
+        prediction = get_model("warpsight").predict(profiled.profile, gpu)
+        (fused,) = Fusion().propose(Case(profiled, gpu, "warpsight", prediction, ()))
+        assert fused.reason.endswith(f"{saved:,} of them to begin and end the grid{reads}")
+        assert fused.evaluate().cycles == pytest.approx(prediction.cycles - saved)
+
+
 def test_change_that_cannot_be_evaluated_is_told_with_its_reason(
     kernels: dict[str, KernelTrace], monkeypatch: pytest.MonkeyPatch
 ) -> None:
