@@ -16,9 +16,10 @@ from warpsight.emulator.run.sampled import SampledRun
 from warpsight.gpu.loader import load_gpu
 from warpsight.gpu.spec import GpuSpec
 from warpsight.intervals.usage import path_use, trace_counts
+from warpsight.pipeline import sampling
 from warpsight.pipeline.evaluate import miss_profile, predict_trace, trace_occupancy
 from warpsight.pipeline.request import DEFAULT_METHOD, KernelRequest
-from warpsight.pipeline.sampling import trace_to_predict
+from warpsight.pipeline.sampling import Plan, trace_to_predict
 from warpsight.pipeline.tracing import launch_of, obtain_trace
 from warpsight.traces.late import LateWarps
 from warpsight.traces.schema import InMemory, KernelTrace, WaveSample
@@ -165,6 +166,24 @@ def test_large_l2_holds_all_lines_so_that_stretches_are_apart_too() -> None:
     found = wave_misses(sample, LARGE, trace_occupancy(sampled(), LARGE).blocks_per_sm, interleaving="clocked", warm=True)
     assert found.apart and not found.together().l2_read_misses.any()
     assert not found.together().dram_writes.any()
+
+
+@pytest.mark.parametrize(("together", "answer"), [(0.3, 0.04), (0.03, 0.03)])
+def test_of_a_launch_longer_than_its_limit_waves_apart_are_kept_where_one_simulation_tells_less(
+    monkeypatch: pytest.MonkeyPatch, together: float, answer: float
+) -> None:
+    """Apart, the waves have 4 %, most of which more waves do not narrow. In one simulation they have `together`, however many."""
+
+    def half_widths(trace: KernelTrace, plan: Plan, *_: object) -> tuple[np.ndarray, np.ndarray]:
+        return (np.array([[0.04]]), np.array([[0.03]])) if plan.apart else (np.array([[together]]), np.array([[0.0]]))
+
+    monkeypatch.setattr(sampling, "half_widths", half_widths)
+    whole = trace_to_predict(request(1), SMALL, "warpsight", DEFAULT_METHOD, 0.02, least_instructions=0)
+    assert whole.waves is None
+    longer = replace(request(1), max_instructions=whole.header.warp_instructions * 9 // 10)
+    trace = trace_to_predict(longer, SMALL, "warpsight", DEFAULT_METHOD, 0.02, least_instructions=0)
+    assert sample_of(trace).apart == (answer < together)
+    assert trace.extra["sampling"]["half_width"] == answer
 
 
 def test_failure_in_a_thread_is_raised_and_ends_the_others() -> None:

@@ -303,6 +303,16 @@ class Sampler:
             return self._grown(plan, _Designs(gpu, models, method, carried, columns or {}, count), accuracy)
 
     def _grown(self, plan: Plan, designs: _Designs, accuracy: float) -> Sampled:
+        apart: list[Sampled] = []  # not narrow enough, but of a launch whose blocks cannot all run instead
+        try:
+            return self._narrowed(plan, designs, accuracy, apart)
+        except (NotSampled, ScatteredReuse):
+            if not apart:
+                raise
+            return apart[0]
+
+    def _narrowed(self, plan: Plan, designs: _Designs, accuracy: float, apart: list[Sampled]) -> Sampled:
+        """As `grown`. Waves apart that are given up for one simulation are added to `apart` if the launch is longer than one may be."""
         while True:
             self._execute(plan.ranges)
             trace = self._measured(plan)
@@ -310,6 +320,8 @@ class Sampler:
                 with step(f"time of {len(plan.parts)} sampled waves"):
                     half_width, fixed = half_widths(trace, plan, designs, self._watch)
                 refused = "blocks come to rest slowly" if _widest(fixed) > _MOST_FIXED * accuracy else ""
+                if refused and self._is_too_long(trace):
+                    apart.append(self._sampled(plan, trace, half_width, accuracy))
             except NotApart as reason:
                 refused = reason.what
             except ScatteredReuse as reason:  # or in a pattern that is longer than a stretch
@@ -325,13 +337,23 @@ class Sampler:
                 continue
             widest = _widest(half_width)
             remark(f"{len(plan.parts)} waves between the first and the last: +-{100 * widest:.2g} %")
+            if apart and widest > max(accuracy, _widest(apart[0].half_width)):
+                remark("the waves that were simulated apart have the narrower interval")
+                return apart[0]
             larger = self._larger(plan, trace) if widest > accuracy else None
             if larger is None:
-                texts = listing(self._prepared, trace.instructions)
-                document = _document(plan, accuracy, widest)
-                trace = replace(trace, notes=self._ready.notes, extra=texts | {"sampling": document})
-                return Sampled(trace, half_width)
+                return self._sampled(plan, trace, half_width, accuracy)
             plan = larger
+
+    def _sampled(self, plan: Plan, trace: KernelTrace, half_width: Floats, accuracy: float) -> Sampled:
+        """The answer: the trace with what was sampled and the interval."""
+        texts = listing(self._prepared, trace.instructions)
+        document = _document(plan, accuracy, _widest(half_width))
+        return Sampled(replace(trace, notes=self._ready.notes, extra=texts | {"sampling": document}), half_width)
+
+    def _is_too_long(self, trace: KernelTrace) -> bool:
+        """Whether all blocks together pass the instructions that a launch may have."""
+        return trace.header.warp_instructions > self._ready.max_instructions
 
     def _larger(self, plan: Plan, trace: KernelTrace) -> Plan | None:
         """The plan with twice as many parts; None where these are too much of a launch that is also longer than one may be: a wide
@@ -340,7 +362,7 @@ class Sampler:
         try:
             return plan.doubled()
         except NotSampled:
-            if trace.header.warp_instructions <= self._ready.max_instructions:
+            if not self._is_too_long(trace):
                 raise
             return None
 
