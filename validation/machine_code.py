@@ -26,7 +26,6 @@ from warpsight.kernels.launch import ArrayArgument, Launch  # noqa: E402
 from warpsight.kernels.machine_code import UNFUSED  # noqa: E402
 from warpsight.kernels.toolkit import Architecture  # noqa: E402
 from warpsight.pipeline.kernel_input import ReadyLaunch, prepare  # noqa: E402
-from warpsight.pipeline.request import KernelRequest  # noqa: E402
 from warpsight.pipeline.suites import load_suite  # noqa: E402
 
 ARCHITECTURES = (75, 80, 86, 89, 90)
@@ -57,9 +56,8 @@ def _run(ready: ReadyLaunch, architecture: Architecture | None) -> tuple[list[np
     return [each.array for each in arguments if hasattr(each, "array")], trace.header.warp_instructions, opcodes
 
 
-def compared(request: KernelRequest, architecture: int) -> Compared:
-    """Run `request` at both levels. Raises what the emulator raises."""
-    ready = prepare(request)
+def compared(ready: ReadyLaunch, architecture: int) -> Compared:
+    """Run `ready` at both levels. Raises what the emulator raises."""
     expected, ptx_count, _ = _run(ready, None)
     found, sass_count, opcodes = _run(ready, Architecture(architecture))
     pairs = zip(expected, found, strict=True)
@@ -80,7 +78,7 @@ def main() -> None:
         for architecture in ARCHITECTURES:
             total += 1
             try:
-                run = compared(kernel.request(), architecture)
+                run = compared(prepare(kernel.request()), architecture)
             except WarpsightError as error:
                 cells.append(error.what.partition(":")[0])
                 continue

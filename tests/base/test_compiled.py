@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections import namedtuple
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -22,6 +23,10 @@ pytestmark = pytest.mark.unit
 
 def _twice(value: int) -> int:
     return 2 * value
+
+
+def _difference(pair: Any) -> int:
+    return int(pair.great - pair.small)
 
 
 @pytest.fixture(autouse=True)
@@ -85,6 +90,16 @@ def test_damaged_code_is_not_loaded_but_made_again(cache: Path) -> None:
         kept.write_bytes(damaged)
         assert _hits(compiled.compiled_and_kept(_twice)) == 0
         assert _hits(compiled.compiled_and_kept(_twice)) == 1
+
+
+def test_code_for_a_class_of_a_module_that_is_imported_again_is_made_again_and_not_loaded_at_each_call() -> None:
+    def hits() -> int:
+        pair = namedtuple("pair", "small great")  # another one of the same name
+        made: Any = compiled.compiled_and_kept(_difference)
+        assert [made(pair(2, great)) for great in (5, 7, 9)] == [3, 5, 7]
+        return sum(made.dispatcher.stats.cache_hits.values())
+
+    assert [hits(), hits()] == [0, 0]
 
 
 def test_code_for_c_is_kept_too(cache: Path) -> None:

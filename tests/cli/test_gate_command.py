@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 import tomllib
 from importlib.metadata import entry_points
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from command_line import assert_one_error, run
@@ -210,6 +212,18 @@ def test_the_hook_of_pre_commit_has_options_that_exist() -> None:
 pytest_plugins = ["pytester"]
 
 
+class _Modules:
+    """Those that a run of pytest inside this one imports. It forgets them, but they hold each other: a second import of some
+    of them would make classes of the same names, for which nothing is compiled.
+    """
+
+    def __init__(self) -> None:
+        self.imported: dict[str, ModuleType] = {}
+
+    def pytest_sessionfinish(self) -> None:
+        self.imported = {name: module for name, module in sys.modules.items() if not name.startswith("test_")}
+
+
 def test_the_fixture_predicts_a_launch_file_beside_the_test(pytester: pytest.Pytester) -> None:
     pytester.makefile(".cu", copy=KERNEL)
     pytester.makefile(".yaml", copy=LAUNCH)
@@ -223,6 +237,9 @@ def test_the_fixture_predicts_a_launch_file_beside_the_test(pytester: pytest.Pyt
     """)
     # pytest finds it itself where Warpsight is installed, and not only on the path
     named = () if entry_points(group="pytest11", name="warpsight") else ("-p", "warpsight.pytest_plugin")
-    pytester.runpytest_inprocess(*named, "-p", "no:cacheprovider").assert_outcomes(passed=1, failed=1)
+    modules = _Modules()
+    outcome = pytester.runpytest_inprocess(*named, "-p", "no:cacheprovider", plugins=[modules])
+    sys.modules.update(modules.imported)
+    outcome.assert_outcomes(passed=1, failed=1)
     declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["entry-points"]["pytest11"]
     assert declared == {"warpsight": "warpsight.pytest_plugin"}

@@ -45,6 +45,41 @@ def test_each_instruction_knows_its_line_of_the_ptx(source: KernelSource) -> Non
     assert lines["LDG"] == "ld.global.u32" and lines["STG"] == "st.global.u32" and lines["IMAD"] == "mul.lo.s32"
 
 
+SWITCH = """\
+.version 8.0
+.target sm_75
+.address_size 64
+.visible .entry chosen(.param .u64 p)
+{
+	.reg .b32 %r<2>;
+	.reg .b64 %rd<2>;
+	ld.param.u64 %rd1, [p];
+	ld.global.u32 %r1, [%rd1];
+TABLE: .branchtargets ONE, TWO, THREE;
+	brx.idx %r1, TABLE;
+ONE:	st.global.u32 [%rd1+4], 1;
+	ret;
+TWO:	st.global.u32 [%rd1+8], 2;
+	ret;
+THREE:	st.global.u32 [%rd1+12], 3;
+	ret;
+}
+"""
+
+
+@pytest.mark.parametrize("kernel, text, branches, starts", [("scale", PTX, [], 1), ("chosen", SWITCH, [3], 2)])
+def test_where_a_branch_by_register_may_go_is_listed_and_looked_for_only_where_there_is_one(
+    kernel: str, text: str, branches: list[int], starts: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("WARPSIGHT_CACHE", str(tmp_path))
+    commands, start = [], assembler._run
+    monkeypatch.setattr(assembler, "_run", lambda command, *rest: commands.append(command) or start(command, *rest))
+    code = machine_code(load_source(text, name="k.ptx"), parse_architecture(80)).sections[kernel]
+    listed = [each.targets for each in code.instructions if each.mnemonic == "BRX"]
+    assert [len(set(targets)) for targets in listed] == branches and all(set(targets) <= set(code.labels) for targets in listed)
+    assert sum(command[0].endswith("nvdisasm") for command in commands) == starts
+
+
 @pytest.fixture
 def two_kernels() -> KernelSource:
     """Kernels `first` and `second`, which call a function."""

@@ -207,6 +207,13 @@ class _Kept(caching.FunctionCache):  # type: ignore[misc, unused-ignore]
         self._cache_path, self._cache_file = str(diskcache.folder() / diskcache.SIMULATORS), _Entries(function, stamp)
         self.enable()
 
+    def _load_overload(self, sig: Any, target_context: Any) -> Any:
+        """Nothing if what is kept takes other types. A class of a module that has been imported again is another one of the same
+        name: Numba would not find the code by the types of the arguments, and load it at each call.
+        """
+        found = super()._load_overload(sig, target_context)
+        return found if found is None or tuple(found.signature.args) == tuple(sigutils.normalize_signature(sig)[0]) else None
+
 
 def kept_dispatcher(function: Callable[..., Any], signature: Any, sources: str, options: dict[str, Any]) -> Any:
     """Numba's dispatcher of a function that is kept until its file or the text `sources` changes; with a `signature`, compiled for

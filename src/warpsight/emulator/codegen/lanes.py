@@ -11,7 +11,18 @@ from llvmlite import ir
 
 from warpsight.emulator.codegen.layout import WARP, Slot
 
-I1, I8, I16, I32, I64 = (ir.IntType(n) for n in (1, 8, 16, 32, 64))
+
+class _Integer(ir.IntType):
+    """An integer type each constant of which is made, and written, once."""
+
+    _instance_cache: dict[int, Any] = {}
+
+    @functools.lru_cache(maxsize=4096, typed=True)  # noqa: B019 - there are five, for ever
+    def __call__(self, value: Any) -> Any:
+        return super().__call__(value)
+
+
+I1, I8, I16, I32, I64 = (_Integer(n) for n in (1, 8, 16, 32, 64))
 F16, F32, F64 = ir.HalfType(), ir.FloatType(), ir.DoubleType()
 PTR = ir.PointerType()
 
