@@ -391,6 +391,7 @@ API error_t_ cuStreamSynchronize(void *stream) { FORWARD(cudaStreamSynchronize(s
 API error_t_ cuStreamQuery(void *stream) { FORWARD(cudaStreamQuery(stream)); }
 API error_t_ cuStreamWaitEvent(void *stream, void *event, unsigned flags) { FORWARD(cudaStreamWaitEvent(stream, event, flags)); }
 API error_t_ cuStreamGetFlags(void *stream, unsigned *flags) { FORWARD(cudaStreamGetFlags(stream, flags)); }
+API error_t_ cuStreamGetDevice(void *stream, int *device) { FORWARD(cudaStreamGetDevice(stream, device)); }
 API error_t_ cuStreamGetId(void *stream, unsigned long long *id) { FORWARD(cudaStreamGetId(stream, id)); }
 API error_t_ cuStreamGetPriority(void *stream, int *priority) { FORWARD(cudaStreamGetPriority(stream, priority)); }
 API error_t_ cuStreamGetCtx(void *stream, void **context) { (void)stream; FORWARD(put(context, current())); }
