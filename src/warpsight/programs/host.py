@@ -164,8 +164,8 @@ def run_program(
     stdout: IO[Any] | None = None,
 ) -> EndedProgram:
     """Run `command` and execute its kernels: the machine code of `architecture`, or their PTX without one. Its output goes where
-    this process's goes, or to `stdout`. The program ends with this process: SIGTERM and SIGHUP raise SystemExit here. Ctrl-C ends it,
-    and is raised here only where nothing was launched.
+    this process's goes, or to `stdout`. The program ends with this process: SIGTERM and SIGHUP raise SystemExit here. Ctrl-C ends
+    it, and is raised here only where nothing was launched.
 
     Raises UsageError where the program cannot be started or the runtime library cannot be built.
     """

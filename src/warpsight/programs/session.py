@@ -458,7 +458,7 @@ def _complain(error: WarpsightError, kernel: str = "") -> None:
 
 
 def _with_short_names(text: str, kernel: str) -> str:
-    """The message with the beginnings of long names, the kernel's as in CUDA C++ without namespaces, others as the compiler has them."""
+    """The message with the beginnings of long names: the kernel's as in CUDA C++, without namespaces, others as compilers write."""
     if len(kernel) > _LONGEST_NAME:
         own = unscoped_name(kernel)
         text = text.replace(kernel, own if len(own) <= _LONGEST_NAME else own[:_LONGEST_NAME] + "...")
