@@ -10,8 +10,6 @@ import numpy as np
 import pytest
 from emulator_launch import cuda, launch
 
-from warpsight.base.errors import UnsupportedError
-
 pytestmark = pytest.mark.unit
 SOURCE = "memory.cu"
 RNG = np.random.default_rng(9)
@@ -84,9 +82,16 @@ def test_generic_pointer_reaches_shared_and_global_memory() -> None:
     assert scratch.reshape(4, 64).tolist() == [[0] * 64, one.tolist()] * 2
 
 
-def test_generic_access_of_one_warp_to_two_spaces_is_refused() -> None:
-    with pytest.raises(UnsupportedError, match="several state spaces"):
-        run("mixed_pointer", 1, 64, np.zeros(64, I32), np.zeros(64, I32))
+def test_generic_access_of_one_warp_to_three_spaces() -> None:
+    scratch, sums, out, t = np.arange(64, dtype=I32), np.zeros(16, F32), np.zeros(256, I32), np.arange(64)
+    run("mixed_pointer", 1, 64, scratch, sums, out)
+    in_device, in_shared, in_local = (7 * (t % 3 == k) for k in range(3))
+    shared, local = 100 * t + in_shared, 10000 * (t % 4) + t + in_local
+    assert scratch.tolist() == (t + in_device).tolist()
+    assert sums.tolist() == [2.0] * 16
+    before = t // 2 % 2  # of the four lanes of an element two add in each space, one after the other
+    wanted = [np.where(t % 3 == 0, t + 7, np.where(t % 3 == 1, shared, local)), shared, local, 10 * before + 2]
+    assert out.reshape(64, 4).T.tolist() == [row.tolist() for row in wanted]
 
 
 def test_narrow_loads_extend_by_their_sign() -> None:

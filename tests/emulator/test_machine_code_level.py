@@ -145,6 +145,31 @@ def test_minimum_with_the_signs_multiplied_of_a_number_in_the_instruction(gpu: s
     assert halves[:, 6].tolist() == [-6, -2, 0, 0, 3, 6] and halves[:, 7].tolist() == [-2, -2, 0, 0, 2, 2]
 
 
+SCALED = """
+extern "C" __global__ void scaled(const float* a, const float* b, float* out)
+{
+    int i = threadIdx.x, n = blockDim.x;
+    out[i] = 0.5f * (a[i] * b[i]);
+    out[i + n] = 4.0f * (a[i] * 0.3f);
+    out[i + 2 * n] = 0.125f * (b[i] * 7.0f);
+}
+"""
+
+
+@pytest.mark.parametrize("gpu", ["rtx2060", "rtx3080", "b200"])
+def test_product_times_a_power_of_two_is_rounded_once(gpu: str) -> None:
+    """The assembler makes one instruction of `0.5f * (a * b)`. Products that only then fit or are denormal show it."""
+    rng = np.random.default_rng(3)
+    a = np.concatenate([rng.uniform(-1e3, 1e3, 28), [2.5e38, 1.2e-38, 1e-45, np.inf]]).astype(np.float32)
+    b = np.concatenate([rng.uniform(-1, 1, 28), [1.5, 1.7, 0.9, -2.0]]).astype(np.float32)
+    out = np.zeros(96, np.float32)
+    trace = warpsight.trace(SCALED, "scaled", grid=1, block=32, args=[a, b, out], gpu=gpu, level="sass")
+    assert {"FMUL.D2", "FMUL.M4", "FMUL.D8"} <= {i.opcode for i in trace.instructions}
+    x, y = a.astype(np.float64), b.astype(np.float64)
+    wanted = [0.5 * (x * y), 4.0 * (x * np.float32(0.3)), 0.125 * (y * 7.0)]
+    np.testing.assert_array_equal(out, np.concatenate(wanted).astype(np.float32))
+
+
 STOCHASTIC = """.version 8.7
 .target sm_100a
 .address_size 64

@@ -220,6 +220,32 @@ def test_generic_access_records_sectors_or_degree_by_where_it_goes() -> None:
     assert [(a.sectors, a.degree, a.sharing) for a in got] == [((), 2, None), (eight, 0, None), ((), 2, 1), (eight, 0, 1)]
 
 
+def test_generic_access_to_several_spaces_records_all_of_them() -> None:
+    # Lanes 0, 3, ... go to device memory, 1, 4, ... to shared memory, 2, 5, ... to the first word of their local memory.
+    body = """
+        rem.u32 %r1, %i, 3;
+        setp.eq.u32 %p1, %r1, 1;
+        setp.eq.u32 %p2, %r1, 2;
+        mov.u32 %r2, s;
+        mad.lo.u32 %r2, %i, 32, %r2;
+        cvt.u64.u32 %q1, %r2;
+        cvta.shared.u64 %q1, %q1;
+        mov.u32 %r3, a;
+        cvt.u64.u32 %q2, %r3;
+        cvta.local.u64 %q2, %q2;
+        selp.b64 %q3, %q1, %out, %p1;
+        selp.b64 %q4, %q2, %q3, %p2;
+        st.u32 [%q4], %i;
+        ld.u32 %r4, [%q4];
+        atom.add.u32 %r5, [%q3], 1;
+        ret;"""
+    trace = launch(ptx(body, registers=SPACE + ".local .align 16 .b8 a[64];"), "k", 1, 32, [words(32)])
+    device, local = touched(LANES[LANES % 3 == 0] * 8), tuple(LOCAL + k for k in range(4))
+    # Shared memory has a bank every 4 bytes, so a stride of 32 bytes leaves 4 banks of 32; three of the lanes 1, 4, ... share one.
+    both = (device + local, 3, None)
+    assert [(a.sectors, a.degree, a.sharing) for a in accesses(trace)] == [both, both, (touched(LANES[LANES % 3 != 1] * 8), 3, 1)]
+
+
 def test_local_memory_is_interleaved_word_by_word() -> None:
     # 64 bytes a thread: a word of all 32 lanes takes 128 bytes, and warp w begins at w * 64 * 32.
     body = """

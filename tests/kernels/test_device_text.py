@@ -9,6 +9,7 @@ import pytest
 from warpsight.base.errors import CompileError
 from warpsight.kernels import cuda, device_text
 from warpsight.kernels.device_text import without_host_code
+from warpsight.kernels.mangling import display_name
 from warpsight.kernels.sources import find_kernel, load_source
 
 pytestmark = pytest.mark.unit
@@ -156,6 +157,38 @@ def test_program_without_its_library_compiles_and_says_so(program: Path, monkeyp
     assert source.warnings == "compiled by NVRTC without the host code, which needs cublas_v2.h"
     lines = {i.line for i in source.module.kernels["_ZN5inner5scaleEPfi"].instructions if i.line and i.file.endswith(".cu")}
     assert {17, 18} <= lines
+
+
+BINDING = """#include <vector>
+#include <torch/extension.h>
+#define CHECK(call) do {                    \\
+        if (call) {                         \\
+            /* } or { */ exit(1);           \\
+        }                                   \\
+    } while (0)
+template <int N> __global__ void k(int8_t *x) { static_assert(N > 1); x[threadIdx.x] = int32_t(N); }
+torch::Tensor bound(torch::Tensor x) { k<2><<<1, 32>>>(x.data_ptr()); CHECK(0); return x; }
+"""
+
+
+def test_kernel_bound_to_pytorch_has_the_integers_that_its_headers_declare(tmp_path: Path) -> None:
+    path = tmp_path / "bound.cu"
+    path.write_text(BINDING)
+    assert "k<2>" in [display_name(name) for name in load_source(path, kernel_expressions=("k<2>",)).module.kernels]
+    with pytest.raises(CompileError, match="static assertion") as caught:  # what is wrong with the kernel, not with the binding
+        load_source(path, kernel_expressions=("k<1>",))
+    assert "torch/extension.h is missing" in str(caught.value.remedy)
+
+
+@pytest.mark.skipif(cuda.find_nvcc() is None, reason="needs the headers of nvcc")
+def test_headers_of_the_toolkit_are_found_beside_nvcc(tmp_path: Path) -> None:
+    path = tmp_path / "wmma.cu"
+    path.write_text(
+        "#include <mma.h>\n#include <torch/extension.h>\nusing namespace nvcuda;\n__global__ void k(float *x) {\n"
+        "wmma::fragment<wmma::accumulator, 16, 16, 16, float> c;\nwmma::fill_fragment(c, 1.0f);\n"
+        "wmma::store_matrix_sync(x, c, 16, wmma::mem_row_major); }\nvoid bound(torch::Tensor x);\n"
+    )
+    assert find_kernel(load_source(path)) == "_Z1kPf"
 
 
 def test_host_code_needs_no_nvcc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from warpsight.kernels.mangling import base_name, display_name, normalised
+from warpsight.kernels.mangling import base_name, display_name, normalised, unscoped_name
 
 pytestmark = pytest.mark.unit
 
@@ -48,3 +48,9 @@ def test_normalised_names_are_equal_where_cxx_sees_one_type() -> None:
 def test_base_name_drops_only_the_last_template_arguments() -> None:
     assert base_name("a<b<int>>::f<c<d>>") == "a<b<int>>::f"
     assert base_name("plain") == "plain"
+
+
+def test_unscoped_name_drops_namespaces_but_not_those_of_template_arguments() -> None:
+    assert unscoped_name("cub::detail::Sort<cub::Policy<a::b>, int>") == "Sort<cub::Policy<a::b>, int>"
+    assert unscoped_name("a<b::c>::f") == "f"
+    assert unscoped_name("plain") == "plain"

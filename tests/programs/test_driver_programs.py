@@ -35,7 +35,7 @@ def test_program_of_the_driver_with_graphs_runs(tmp_path: Path) -> None:
     code, output, errors = run(program, options=("--gpu", "a100", "--level", "ptx", "--kernels", "none"))
     assert code == 0, errors
     said = re.findall(r"^(.*) (good|BAD)$", output, re.MULTILINE)
-    assert len(said) == 40 and all(verdict == "good" for _, verdict in said), output
+    assert len(said) == 41 and all(verdict == "good" for _, verdict in said), output
 
 
 @needs_nvcc

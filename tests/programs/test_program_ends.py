@@ -60,6 +60,18 @@ def test_program_ends_with_the_run_that_started_it(number: signal.Signals, tmp_p
 
 
 @needs_nvcc
+def test_interrupted_program_is_shown_with_what_it_has_launched(tmp_path: Path) -> None:
+    with _start(tmp_path, str(build("endless.cu"))) as host:
+        assert host.stdout is not None and host.stderr is not None
+        assert host.stdout.readline() == "launched\n"
+        host.send_signal(signal.SIGINT)
+        shown, said = host.communicate(timeout=60)
+    assert host.returncode == 128 + signal.SIGINT
+    assert "3 launches" in shown and "the program was interrupted" in shown
+    assert "Traceback" not in said
+
+
+@needs_nvcc
 @pytest.mark.parametrize(
     ("number", "seconds"), [(signal.SIGTERM, 0), (signal.SIGHUP, 0.1), (signal.SIGTERM, 0.3), (signal.SIGHUP, 1)]
 )

@@ -384,6 +384,7 @@ def test_memory_pools_count_what_programs_take_from_them() -> None:
         "access 3, destroy 0",
         "default again 1, its own memory 0, destroyed cudaErrorInvalidValue",
         f"default: used 0, most {(3 << 20) + 100}, reserved 0",
+        "by place 1, set 0 1 1, other cudaErrorInvalidDevice, host cudaErrorNotSupported",
         "shared cudaErrorNotSupported",
     ]
     assert "a memory pool with handles for other processes is not supported" in printed

@@ -217,19 +217,25 @@ _GUARD_REMEDY = f"host code and standard headers must stand between `#ifndef {_G
 _MISSING = re.compile(r'(?:could not|cannot) open source file "([^"]+)"|fatal error: (\S+): No such file')
 _HIDE = f"put the #include and the host code between `#ifndef {_GUARD}` and `#endif`"
 _LIBCUXX = "cuda/std/type_traits"
-_LIBCUXX_HEADER = re.compile(r'open source file "(?:nv|cuda|cub|thrust)/')
+_OF_TOOLKIT = re.compile(r'open source file "(?:nv|cuda|cub|thrust|crt)/')
 _LIBCUXX_REMEDY = 'python -m pip install "nvidia-cuda-cccl>=13.0,<13.1" brings libcu++, CUB and Thrust'
+_CRT_REMEDY = 'python -m pip install "nvidia-cuda-crt>=13.0,<13.1" brings the headers that mma.h includes'
+
+
+def _missing_header(said: str) -> str:
+    """The header that a compiler did not find; empty where it says something else."""
+    found = _MISSING.search(said)
+    return (found[1] or found[2]) if found else ""
 
 
 def _without_header(error: CompileError, text: str) -> CompileError:
     """The error with a remedy for the header that was not found; the error itself where that is not what is wrong."""
-    found = _MISSING.search(error.what)
-    if found is None:
+    header = _missing_header(error.what)
+    if not header:
         return error
-    header = found[1] or found[2]
     host = host_library(header)
-    if _LIBCUXX_HEADER.search(f'open source file "{header}'):
-        remedy = _LIBCUXX_REMEDY
+    if _OF_TOOLKIT.search(f'open source file "{header}'):
+        remedy = _CRT_REMEDY if header.startswith("crt/") else _LIBCUXX_REMEDY
     elif host:
         remedy = f"{header} is of {host}, which a kernel does not need: {_HIDE}"
     elif device := device_library(header):
@@ -277,34 +283,44 @@ def included_text(text: str, path: str, include_dirs: tuple[str, ...]) -> list[s
 _UNKNOWN = re.compile(r'error: (?:identifier|namespace "std" has no member) "(\w+)"')
 
 
-def _libcuxx_of(nvcc: str) -> list[str]:
-    """The folder of libcu++ in the toolkit of an nvcc, if it has one: NVRTC's package has none, and cooperative groups need it."""
+def _folder_of(nvcc: str, header: str) -> list[str]:
+    """The folder that has `header` in the toolkit of an nvcc, if one has: NVRTC's package lacks libcu++ and headers of `mma.h`."""
     said = "".join(_run_nvcc([nvcc, "--dryrun", "-x", "cu", os.devnull], nvcc)[1:])
     named = [Path(match) for match in re.findall(r'"?(?:-I|-isystem"? "?)([^"\s]+)', said)]
-    return [str(folder) for folder in (*named, *(each / "cccl" for each in named)) if (folder / _LIBCUXX).is_file()][:1]
+    return [str(folder) for folder in (*named, *(each / "cccl" for each in named)) if (folder / header).is_file()][:1]
 
 
-def _device_code_of(text: str, path: str, options: CompileOptions) -> CompiledCuda | None:
-    """What NVRTC makes of the text without its host code, which a note says; None where it refuses that too."""
-    known = libraries.include_folders()
-    folders, of_host = [Path(folder) for folder in options.include_dirs], frozenset[str]()
-    if not any((folder / _LIBCUXX).is_file() for folder in known) and (nvcc := find_nvcc()):
-        beside = _libcuxx_of(nvcc)
+def _device_code_of(text: str, path: str, options: CompileOptions, first: str = "") -> CompiledCuda | None:
+    """What NVRTC makes of the text without its host code, which a note says; None where it refuses that too.
+
+    If the `first` refusal was of a header for the host alone, what NVRTC says is raised: that header is not what is wrong.
+    """
+    host_header = _missing_header(first) if host_library(_missing_header(first)) else ""
+    nvcc, known = find_nvcc(), libraries.include_folders()
+    folders, of_host, sought = [Path(folder) for folder in options.include_dirs], frozenset[str](), {""}
+    header = "" if any((folder / _LIBCUXX).is_file() for folder in known) else _LIBCUXX
+    while True:
+        beside = _folder_of(nvcc, header) if nvcc and header not in sought else []
+        sought.add(header)
         known, options = [*known, *map(Path, beside)], replace(options, include_dirs=(*options.include_dirs, *beside))
-    while (device := without_host_code(text, path, folders, known, of_host)) is not None:
+        if (device := without_host_code(text, path, folders, known, of_host)) is None:
+            return None
         try:
             compiled = compile_cuda(device.text, path, options, device.headers)
             break
         except CompileError as error:
-            missing = _MISSING.search(error.what)
-            if missing is not None and (_LIBCUXX_HEADER.search(error.what) or device_library(missing[1] or missing[2])):
+            header = _missing_header(error.what)
+            if nvcc and header not in sought:
+                continue
+            if header and (_OF_TOOLKIT.search(error.what) or device_library(header)):
                 raise _without_header(error, text) from error
             unknown = frozenset(_UNKNOWN.findall(error.what)) - of_host
+            if not unknown and host_header:
+                remedy = f"the host code was left out, as {host_header} is missing; if that is at fault, {_HIDE}"
+                raise CompileError(error.what, place=error.place, remedy=remedy) from error
             if not unknown:
                 return None
             of_host |= unknown
-    else:
-        return None
     absent = ", ".join(name for name in device.left_out if host_library(name))
     note = "compiled by NVRTC without the host code" + (f", which needs {absent}" if absent else ", as there is no nvcc on PATH")
     return replace(compiled, warnings=note)
@@ -318,7 +334,8 @@ def _with_nvrtc(text: str, path: str, options: CompileOptions) -> tuple[Compiled
         missing_header = _MISSING.search(error.what) is not None
         if missing_header and (fallback := find_nvcc()):
             return _with_nvcc(fallback, text, path, options), False
-        if (missing_header or has_host_code(text, options.include_dirs)) and (device := _device_code_of(text, path, options)):
+        with_host = missing_header or has_host_code(text, options.include_dirs)
+        if with_host and (device := _device_code_of(text, path, options, error.what)):
             return device, False
         if missing_header:
             raise _without_header(error, text) from error
@@ -348,7 +365,7 @@ def _with_nvcc(nvcc: str, text: str, path: str, options: CompileOptions) -> Comp
         if _MISSING.search(error.what) and _GUARD in text:
             with suppress(CompileError):
                 return compile_cuda(text, path, options)
-        if _MISSING.search(error.what) and (device := _device_code_of(text, path, options)):
+        if _MISSING.search(error.what) and (device := _device_code_of(text, path, options, error.what)):
             return device
         raise _without_header(error, text) from error
 

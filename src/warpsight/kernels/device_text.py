@@ -14,7 +14,7 @@ from pathlib import Path
 
 _TOKEN = re.compile(
     r"""(?P<comment>//[^\n]*|/\*.*?\*/)
-      | (?P<directive>^[ \t]*\#(?:[^\n\\/]|\\.|\\\n|/(?![*/]))*)
+      | (?P<directive>^[ \t]*\#(?:[^\n\\/]|\\.|\\\n|/\*.*?\*/|/(?![*/]))*)
       | (?P<text>R"(?P<mark>[^()\s\\]{0,16})\(.*?\)(?P=mark)"|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')
       | (?P<number>\.?\d(?:[\w.]|'\w)*)
       | (?P<bracket>[{}();])
@@ -143,6 +143,8 @@ def _instead_of(name: str, folders: Sequence[Path]) -> str:
     """What device code takes from a header that is not there."""
     if name.startswith("cublas"):  # which includes these in its turn
         return "#include <cuda_fp16.h>\n#include <cuda_bf16.h>\n"
+    if host_library(name) or name in ("stdlib.h", "cstdlib"):  # which declare the integers of each size, too
+        return "#include <stdint.h>\n"
     plain = f"c{name.removesuffix('.h')}" if name.endswith(".h") else name
     plain = plain.replace("cinttypes", "cstdint")
     types, macros = _STANDARD_HEADERS.get(plain, ("", {}))

@@ -165,6 +165,12 @@ def base_name(display: str) -> str:
     return display
 
 
+def unscoped_name(display: str) -> str:
+    """`scale<float>` of `ns::box<int>::scale<float>`: without namespaces and classes."""
+    base = base_name(display)
+    return base.rpartition("::")[2] + display[len(base) :]
+
+
 def normalised(name: str) -> str:
     """A spelling in which equal names are equal: no spaces that do not matter, one word for each integer type, bare literals."""
     text = re.sub(r"\bunsigned(?!\s+(?:int|char|short|long|__int128))\b", "unsigned int", name.strip())

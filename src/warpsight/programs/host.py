@@ -164,7 +164,8 @@ def run_program(
     stdout: IO[Any] | None = None,
 ) -> EndedProgram:
     """Run `command` and execute its kernels: the machine code of `architecture`, or their PTX without one. Its output goes where
-    this process's goes, or to `stdout`. The program ends with this process: SIGTERM and SIGHUP raise SystemExit here.
+    this process's goes, or to `stdout`. The program ends with this process: SIGTERM and SIGHUP raise SystemExit here. Ctrl-C ends
+    it, and is raised here only where nothing was launched.
 
     Raises UsageError where the program cannot be started or the runtime library cannot be built.
     """
@@ -182,6 +183,10 @@ def run_program(
             host = _Host(listener, child, gpu, architecture, observer, Path(command[0]).name, max_instructions)
             try:
                 code = host.serve()
+            except KeyboardInterrupt:  # what was launched until then is the answer
+                if not host.counter[0]:
+                    raise
+                code = 128 + signal.SIGINT
             finally:
                 _stop(child)
     return EndedProgram(code, host.connected, host.counter[0])
@@ -292,9 +297,9 @@ class _Host:
 
 
 def describe_signal(exit_code: int) -> str:
-    """`killed by SIGSEGV` for 139; nothing for an exit that the program chose."""
-    if exit_code <= 128:
-        return ""
+    """`killed by SIGSEGV` for 139, `interrupted` for 130; nothing for an exit that the program chose."""
+    if exit_code <= 128 or exit_code == 128 + signal.SIGINT:
+        return "interrupted" if exit_code > 128 else ""
     with suppress(ValueError):
         return f"killed by {signal.Signals(exit_code - 128).name}"
     return ""

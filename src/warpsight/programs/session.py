@@ -33,6 +33,7 @@ from warpsight.emulator.textures.objects import (
 from warpsight.gpu.occupancy import WARP_SIZE, clusters_of, occupancy
 from warpsight.gpu.spec import GpuSpec
 from warpsight.kernels.launch import Launch, RunOptions, ScalarArgument
+from warpsight.kernels.mangling import unscoped_name
 from warpsight.kernels.registers import RegisterUse
 from warpsight.kernels.toolkit import Architecture, parse_architecture
 from warpsight.programs.checked import CheckedProgram
@@ -457,9 +458,10 @@ def _complain(error: WarpsightError, kernel: str = "") -> None:
 
 
 def _with_short_names(text: str, kernel: str) -> str:
-    """The message with the beginnings of long names, the kernel's as it is in CUDA C++, and others as the compiler writes them."""
+    """The message with the beginnings of long names: the kernel's as in CUDA C++, without namespaces, others as compilers write."""
     if len(kernel) > _LONGEST_NAME:
-        text = text.replace(kernel, kernel[:_LONGEST_NAME] + "...")
+        own = unscoped_name(kernel)
+        text = text.replace(kernel, own if len(own) <= _LONGEST_NAME else own[:_LONGEST_NAME] + "...")
     return re.sub(rf"(\w{{{_LONGEST_NAME}}})\w+", r"\1...", text)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from warpsight.base.units import percent, significant, thousands, three_digits
 from warpsight.gpu.loader import OVERRIDE_SOURCE
+from warpsight.kernels.mangling import unscoped_name
 from warpsight.pipeline.timeline import range_name, ranges_by_name
 from warpsight.reports.stack import decimals, dominant, queueing, shares, shown, stack_table, stacks_beside
 from warpsight.reports.terminal import PLAIN, Style, counted, shortened
@@ -353,7 +354,9 @@ def _ended(document: dict[str, Any]) -> str:
 
 
 def _name(kernel: str) -> str:
-    return f"{shortened(kernel, _NAME_WIDTH):<{_NAME_WIDTH}}"
+    """Where a name is too long, its namespaces give way first: the end of CUB's and CUTLASS's names tells kernels apart."""
+    text = kernel if len(kernel) <= _NAME_WIDTH else unscoped_name(kernel)
+    return f"{shortened(text, _NAME_WIDTH):<{_NAME_WIDTH}}"
 
 
 def _launches(document: dict[str, Any], style: Style) -> list[str]:

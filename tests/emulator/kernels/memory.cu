@@ -60,12 +60,21 @@ extern "C" __global__ void generic_pointer(int* scratch, int* out) {
     __syncthreads();
     out[I] = p[63 - t];
 }
-extern "C" __global__ void mixed_pointer(int* scratch, int* out) {
+// One access of a warp reaches device, shared and local memory; one atomic device and shared memory.
+extern "C" __global__ void mixed_pointer(int* scratch, float* sums, int* out) {
     __shared__ int s[64];
-    int t = threadIdx.x;
-    s[t] = t;
-    int* p = (t & 1) ? scratch : s;
-    out[I] = p[t];
+    __shared__ float f[16];
+    int t = threadIdx.x, l[4];
+    s[t] = 100 * t;
+    if (t < 16) f[t] = 0;
+    for (int k = 0; k < 4; k++) l[k] = 10000 * k + t;
+    __syncthreads();
+    int* p = t % 3 == 0 ? scratch + t : t % 3 == 1 ? s + t : l + (t & 3);
+    *p += 7;
+    float* q = ((t & 1) ? sums : f) + t / 4;
+    float before = atomicAdd(q, 1.0f);
+    __syncthreads();
+    out[4 * t] = *p; out[4 * t + 1] = s[t]; out[4 * t + 2] = l[t % 4]; out[4 * t + 3] = (int)before * 10 + (int)f[t / 4];
 }
 
 extern "C" __global__ void narrow(const signed char* c, const unsigned char* u, const short* s, const unsigned short* v, const bool* b, int* out) {

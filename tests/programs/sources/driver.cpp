@@ -135,6 +135,12 @@ static void driver()
     check("capture", cuStreamEndCapture(stream, &recorded) == CUDA_SUCCESS && cuGraphGetNodes(recorded, nullptr, &nodes) == CUDA_SUCCESS &&
                          nodes == 1 && cuGraphInstantiate(&executable, recorded, 0) == CUDA_SUCCESS &&
                          cuGraphLaunch(executable, 0) == CUDA_SUCCESS);
+    cuCtxPopCurrent(&top);
+    check("stream without a context", cuStreamGetCtx(stream, &top) == CUDA_SUCCESS && top == context &&
+                                          cuMemsetD32Async(data, 0x41100000, 1, stream) == CUDA_SUCCESS && // 9
+                                          cuStreamSynchronize(stream) == CUDA_SUCCESS &&
+                                          cuStreamSynchronize(nullptr) == CUDA_ERROR_INVALID_CONTEXT);
+    cuCtxPushCurrent(context);
     cuMemcpyDtoH(out, data, sizeof out);
     check("both graphs", out[0] == 9 && out[N - 1] == 9);
     check("unloaded", cuModuleUnload(module) == CUDA_SUCCESS &&

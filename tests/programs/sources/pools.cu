@@ -54,6 +54,19 @@ int main() {
          cudaGetErrorName(cudaMemPoolTrimTo(own, 0)));
   cudaFree(b);
   show("default", first);
+#if CUDART_VERSION >= 13000  // the pools of a place and type of memory
+  cudaMemLocation place = {cudaMemLocationTypeDevice, 0}, host = {cudaMemLocationTypeHost, 0}, other = {cudaMemLocationTypeDevice, 1};
+  cudaMemPool_t by_place = nullptr, set = nullptr;
+  cudaMemGetDefaultMemPool(&by_place, &place, cudaMemAllocationTypePinned);
+  props.maxSize = 0;
+  cudaMemPoolCreate(&own, &props);
+  int failed = cudaMemSetMemPool(&place, cudaMemAllocationTypePinned, own);
+  cudaDeviceGetMemPool(&set, 0);
+  cudaMemGetMemPool(&now, &place, cudaMemAllocationTypePinned);
+  printf("by place %d, set %d %d %d, other %s, host %s\n", by_place == first, failed, set == own, now == own,
+         cudaGetErrorName(cudaMemGetMemPool(&now, &other, cudaMemAllocationTypePinned)),
+         cudaGetErrorName(cudaMemGetDefaultMemPool(&now, &host, cudaMemAllocationTypePinned)));
+#endif
   props.handleTypes = cudaMemHandleTypePosixFileDescriptor;
   printf("shared %s\n", cudaGetErrorName(cudaMemPoolCreate(&own, &props)));
 }

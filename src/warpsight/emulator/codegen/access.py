@@ -137,13 +137,18 @@ def _either(frame: Frame, straight: Value, fast: Callable[[], list[Value]], slow
 
 def scattered_global(helper: HelperFrame, addresses: Value, access: Access) -> list[Value]:
     """The out-of-line body of an access to device memory."""
-    builder = helper.builder
-    places = check_global(helper, addresses, access.size, access.writes, helper.site, replaces=True)
-    host = builder.add(places, splat(builder, helper.slot(Slot.ARENA_DELTA)))
-    values = _move_scattered(helper, "global", host, places, access)
+    values = move_global(helper, addresses, access)
     if access.record:
         record_sectors(helper, addresses)
     return values
+
+
+def move_global(helper: HelperFrame, addresses: Value, access: Access) -> list[Value]:
+    """`scattered_global` without a record."""
+    builder = helper.builder
+    places = check_global(helper, addresses, access.size, access.writes, helper.site, replaces=True)
+    host = builder.add(places, splat(builder, helper.slot(Slot.ARENA_DELTA)))
+    return _move_scattered(helper, "global", host, places, access)
 
 
 def check_global(
@@ -203,7 +208,7 @@ def _site_bounds(frame: Frame, site: Value) -> tuple[Value, Value]:
     return load_as(builder, entry, I64, 8), load_as(builder, at(builder, entry, 8), I64, 8)
 
 
-def _append_sectors(frame: Frame, addresses: Value) -> Value:
+def append_sectors(frame: Frame, addresses: Value) -> Value:
     """Append the distinct sectors of the active lanes; their number (i32). An aligned access lies in one sector."""
     builder = frame.builder
     numbers = builder.trunc(builder.lshr(addresses, splat_constant(I64, 5)), vector(I32))
@@ -212,7 +217,7 @@ def _append_sectors(frame: Frame, addresses: Value) -> Value:
 
 def record_sectors(frame: Frame, addresses: Value) -> None:
     """Append the distinct sectors of the active lanes and their number as an event byte."""
-    emit_event_byte(frame, _append_sectors(frame, addresses))
+    emit_event_byte(frame, append_sectors(frame, addresses))
 
 
 # -- shared memory -----------------------------------------------------------------------------------------------------------
@@ -240,10 +245,16 @@ def shared_access(frame: Frame, offsets: Value, access: Access, site: Value) -> 
 
 def scattered_shared(helper: HelperFrame, offsets: Value, access: Access) -> list[Value]:
     """The out-of-line body of an access to shared memory."""
+    values, degree = move_shared(helper, offsets, access)
+    emit_event_byte(helper, degree)
+    return values
+
+
+def move_shared(helper: HelperFrame, offsets: Value, access: Access) -> tuple[list[Value], Value]:
+    """`scattered_shared` without a record; also the bank-conflict degree (i32)."""
     host = shared_host(helper, offsets, access.size, drops=True)
     values = _move_scattered(helper, "shared", host, offsets, access)
-    emit_event_byte(helper, remembered_degree(helper, offsets, access.size, loads=not access.writes))
-    return values
+    return values, remembered_degree(helper, offsets, access.size, loads=not access.writes)
 
 
 def shared_host(frame: Frame, offsets: Value, size: int, align: int = 0, *, drops: bool = False) -> Value:
@@ -346,7 +357,17 @@ def local_access(frame: Frame, offsets: Value, access: Access, site: Value) -> l
 
 
 def local_body(helper: HelperFrame, offsets: Value, access: Access) -> list[Value]:
-    """Recorded word by word, as hardware interleaves local memory: lane after lane for each 4-byte word."""
+    """The out-of-line body of an access to local memory."""
+    values, sectors = move_local(helper, offsets, access)
+    emit_event_byte(helper, sectors)
+    return values
+
+
+def move_local(helper: HelperFrame, offsets: Value, access: Access) -> tuple[list[Value], Value]:
+    """`private_body`, and appends sectors word by word, as hardware interleaves local memory: lane after lane for each 4-byte word.
+
+    Also the number of sectors (i32).
+    """
     builder = helper.builder
     limit = helper.slot(Slot.LOCAL_SIZE)
     values = private_body(helper, offsets, access)
@@ -358,9 +379,8 @@ def local_body(helper: HelperFrame, offsets: Value, access: Access) -> list[Valu
     for word in range(max(1, access.size // 4)):
         number = builder.add(builder.lshr(wide, splat_constant(I64, 2)), splat_constant(I64, word))
         row = builder.shl(number, splat_constant(I64, 7))
-        total = builder.add(total, _append_sectors(helper, builder.add(row, base)))
-    emit_event_byte(helper, total)
-    return values
+        total = builder.add(total, append_sectors(helper, builder.add(row, base)))
+    return values, total
 
 
 def private_body(helper: HelperFrame, offsets: Value, access: Access) -> list[Value]:
@@ -442,6 +462,26 @@ def _move_lanes(frame: Frame, host: Value, access: Access) -> list[Value]:
         else:
             store_lanes(frame, access.values[k], pointers)
     return values
+
+
+def in_parts(frame: Frame, held: list[Value], parts: Sequence[tuple[Value, Callable[[], list[Value]]]]) -> list[Value]:
+    """For each i32 mask with lanes, run its function with these lanes active. Its vectors replace those of `held` in lanes that
+    are then still active, its numbers (i32) are added to those of `held`.
+    """
+    builder = frame.builder
+    for mask, body in parts:
+        inside, after, before = builder.append_basic_block("part"), builder.append_basic_block("parted"), builder.block
+        builder.cbranch(builder.icmp_signed("!=", mask, I32(0)), inside, after)
+        builder.position_at_end(inside)
+        with frame.on_a_branch():
+            frame.keep_lanes(mask)
+            found = body()
+            joined = [
+                builder.add(old, new) if new.type == I32 else builder.select(frame.active, new, old)
+                for old, new in zip(held, found, strict=True)
+            ]
+        held = merge(frame, after, [(before, held)], joined)
+    return held
 
 
 def merge(frame: Frame, done: Any, others: list[tuple[Any, list[Value]]], values: list[Value]) -> list[Value]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from llvmlite import ir
 
-from warpsight.emulator.codegen.access import check_global, merge, record_sectors, shared_host
+from warpsight.emulator.codegen.access import append_sectors, check_global, in_parts, shared_host
 from warpsight.emulator.codegen.emitter import Emitter
 from warpsight.emulator.codegen.frame import Frame, HelperFrame, call_helper
 from warpsight.emulator.codegen.helpers import conflict_degree, most_sharing
@@ -31,7 +31,7 @@ from warpsight.emulator.codegen.lanes import (
     store_as,
     vector,
 )
-from warpsight.emulator.codegen.layout import LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, Slot
+from warpsight.emulator.codegen.layout import SHARED_WINDOW, Slot
 from warpsight.emulator.codegen.orders import each_lane
 from warpsight.emulator.codegen.recording import emit_event_byte
 from warpsight.emulator.codegen.watching import note_access
@@ -42,7 +42,6 @@ from warpsight.emulator.ptx.memory import (
     allow_words,
     shared_address,
     space_of,
-    stop_if_mixed,
     vector_parts,
     window_mask,
     window_offset,
@@ -206,7 +205,7 @@ class Shape:
         addresses, *sources = helper.arguments
         compared = (sources[0],) if self.operation == "cas" else ()
         size = self.bytes * self.count
-        host, flush = locate(helper, self.space, addresses, size, unwritten=not self.overwrites, compared=compared)
+        host, in_device = locate(helper, self.space, addresses, size, unwritten=not self.overwrites, compared=compared)
         if not helper.moves:
             return [ir.Constant(vector(self.element), None)] * self.count
         builder = helper.builder
@@ -218,6 +217,8 @@ class Shape:
             return at(inner, pointer, inner.mul(inner.zext(lane, I64), I64(self.bytes)))
 
         def of_lane(inner: Builder, lane: Value) -> None:
+            generic = self.space == "generic"
+            flush = inner.trunc(inner.lshr(in_device, lane), I1) if generic else I1(int(self.space == "global"))
             place = at(inner, places, inner.mul(inner.zext(lane, I64), I64(8)))
             pointer = inner.inttoptr(load_as(inner, place, I64, 8), PTR)
             for k in range(self.count):
@@ -235,45 +236,39 @@ class Shape:
 def locate(
     helper: HelperFrame, space: str, addresses: Value, size: int, *, unwritten: bool = True, compared: tuple[Value, ...] = ()
 ) -> tuple[Value, Value]:
-    """Check and record an atomic access of `size` bytes; <32 x i64> host addresses and i1: is it device memory.
+    """Check and record an atomic access of `size` bytes; <32 x i64> host addresses and an i32 mask: lanes in device memory.
 
     With `unwritten` false it may meet memory that was never written; `compared` is what `cas` compares with.
     """
-    builder = helper.builder
+    builder, none = helper.builder, ir.Constant(vector(I64), None)
     if space == "shared":
-        return shared_place(helper, addresses, size, unwritten=unwritten), I1(0)
-    if space == "global":
-        return _device_place(helper, addresses, size, generic=False, unwritten=unwritten, compared=compared), I1(1)
-    windows = [window_mask(helper, addresses, w) for w in (SHARED_WINDOW, LOCAL_WINDOW, PARAM_WINDOW)]
-    stop_if_mixed(helper, windows)  # local memory and parameters have no atomics: out of bounds as device addresses
-    any_shared = builder.icmp_signed("!=", windows[0], I32(0))
-    shared, device, done = (builder.append_basic_block(n) for n in ("shared", "device", "placed"))
-    builder.cbranch(any_shared, shared, device)
-    builder.position_at_end(shared)
-    emit_event_byte(helper, I32(0))
-    with helper.on_a_branch():
+        return shared_place(helper, addresses, size, unwritten=unwritten), I32(0)
+
+    def device() -> list[Value]:
+        places = check_global(helper, addresses, size, True, helper.site, replaces=True)
+        host = builder.add(places, splat(builder, helper.slot(Slot.ARENA_DELTA)))
+        note_access(helper, "global", host, places, size, 1, reads=True, writes=True, unwritten=unwritten, values=compared)
+        return [host, addresses, append_sectors(helper, addresses), I32(0), helper.active_mask]
+
+    def shared() -> list[Value]:
         offsets = window_offset(helper, addresses, SHARED_WINDOW)
-        first = [shared_place(helper, offsets, size, unwritten=unwritten), helper.active_mask]
-    first_end = builder.block
-    builder.branch(done)
-    builder.position_at_end(device)
-    second = _device_place(helper, addresses, size, generic=True, unwritten=unwritten, compared=compared)
-    host, left = merge(helper, done, [(first_end, first)], [second, helper.active_mask])
+        host, wide = _noted_host(helper, offsets, size, reads=True, unwritten=unwritten)
+        return [host, wide, I32(0), conflict_degree(helper, offsets, size), helper.active_mask]
+
+    if space == "global":
+        host, places, sectors, *_ = device()
+        emit_event_byte(helper, sectors)
+        record_sharing(helper, places)
+        return host, I32(-1)
+    in_shared = window_mask(helper, addresses, SHARED_WINDOW)
+    elsewhere = builder.and_(helper.active_mask, builder.not_(in_shared))  # local memory and parameters have no atomics
+    parts = [(elsewhere, device), (in_shared, shared)]
+    host, places, sectors, degree, left = in_parts(helper, [none, none, I32(0), I32(0), I32(0)], parts)
     helper.keep_lanes(left)
-    return host, builder.not_(any_shared)
-
-
-def _device_place(
-    helper: HelperFrame, addresses: Value, size: int, *, generic: bool, unwritten: bool, compared: tuple[Value, ...]
-) -> Value:
-    places = check_global(helper, addresses, size, True, helper.site, replaces=True)
-    record_sectors(helper, addresses)
-    if generic:
-        emit_event_byte(helper, I32(0))
-    record_sharing(helper, addresses)
-    host = helper.builder.add(places, splat(helper.builder, helper.slot(Slot.ARENA_DELTA)))
-    note_access(helper, "global", host, places, size, 1, reads=True, writes=True, unwritten=unwritten, values=compared)
-    return host
+    emit_event_byte(helper, sectors)
+    emit_event_byte(helper, degree)
+    record_sharing(helper, places)
+    return host, elsewhere
 
 
 def shared_place(
@@ -283,14 +278,18 @@ def shared_place(
 
     It writes and, unless told otherwise, `reads`; with `unwritten` false it may meet memory that was never written.
     """
-    builder = frame.builder
-    host = shared_host(frame, offsets, size, drops=True)
+    host, wide = _noted_host(frame, offsets, size, reads=reads, unwritten=unwritten)
     emit_event_byte(frame, conflict_degree(frame, offsets, size))
-    wide = builder.zext(offsets, vector(I64))
     if sharing:
         record_sharing(frame, wide)
-    note_access(frame, "shared", host, wide, size, 1, reads=reads, writes=True, unwritten=unwritten)
     return host
+
+
+def _noted_host(frame: Frame, offsets: Value, size: int, *, reads: bool, unwritten: bool) -> tuple[Value, Value]:
+    """`shared_place` without a record; also the offsets as <32 x i64>."""
+    host, wide = shared_host(frame, offsets, size, drops=True), frame.builder.zext(offsets, vector(I64))
+    note_access(frame, "shared", host, wide, size, 1, reads=reads, writes=True, unwritten=unwritten)
+    return host, wide
 
 
 def record_sharing(frame: Frame, addresses: Value) -> None:

@@ -5,20 +5,22 @@ stack of each lane in local memory (`alloca`, `stacksave`, `stackrestore`).
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from llvmlite import ir
 
 from warpsight.emulator.codegen.access import (
     Access,
+    append_sectors,
     check_window,
     global_access,
+    in_parts,
     local_access,
-    local_body,
-    merge,
+    move_global,
+    move_local,
+    move_shared,
     private_body,
-    scattered_global,
-    scattered_shared,
     shared_access,
 )
 from warpsight.emulator.codegen.cluster_addresses import cluster_mask, generic_offsets, own_window
@@ -216,55 +218,42 @@ def generic_access(frame: Frame, addresses: Value, access: Access, site: Value) 
 
 
 def _generic(helper: HelperFrame, addresses: Value, access: Access) -> list[Value]:
-    """All active lanes in one space (two event bytes: sectors, degree). Lanes of one access in different spaces are refused."""
+    """Lanes of one access may be in different spaces. Two event bytes: sectors of device, then of local memory; bank conflicts."""
     builder = helper.builder
-    windows = {w: window_mask(helper, addresses, w) for w in (SHARED_WINDOW, LOCAL_WINDOW, PARAM_WINDOW)}
-    stop_if_mixed(helper, list(windows.values()))
-    done = builder.append_basic_block("joined")
-    ways = []
-    for window, mask in windows.items():
-        inside, other = builder.append_basic_block("window"), builder.append_basic_block("other")
-        builder.cbranch(builder.icmp_signed("!=", mask, I32(0)), inside, other)
-        builder.position_at_end(inside)
-        with helper.on_a_branch():
-            values = _in_window(helper, window, window_offset(helper, addresses, window), access, addresses)
-        ways.append((values, builder.block))
-        builder.branch(done)
-        builder.position_at_end(other)
-    from_device = scattered_global(helper, addresses, access)
-    emit_event_byte(helper, I32(0))
-    return merge(helper, done, [(block, values) for values, block in ways], from_device)
+    windows = {w: window_mask(helper, addresses, w) for w in (LOCAL_WINDOW, SHARED_WINDOW, PARAM_WINDOW)}
+    elsewhere = helper.active_mask
+    for mask in windows.values():
+        elsewhere = builder.and_(elsewhere, builder.not_(mask))
 
+    def device() -> list[Value]:
+        values = move_global(helper, addresses, access)
+        return [*values, append_sectors(helper, addresses), I32(0)]
 
-def stop_if_mixed(frame: Frame, masks: list[Value]) -> None:
-    """Stop unless the active lanes are all in one of the (disjoint) i32 masks, or in none."""
-    builder = frame.builder
-    some: Value = I32(0)
-    whole = builder.icmp_signed("==", frame.active_mask, I32(0))
-    for mask in masks:
-        some = builder.or_(some, mask)
-        whole = builder.or_(whole, builder.icmp_signed("==", mask, frame.active_mask))
-    mixed = builder.and_(builder.icmp_signed("!=", some, I32(0)), builder.not_(whole))
-    frame.stop_if(mixed, Fault.MIXED_SPACES, lambda: (I32(0), I64(0)))
+    def inside(window: int) -> list[Value]:
+        return _in_window(helper, window, window_offset(helper, addresses, window), access, addresses)
+
+    parts = [(elsewhere, device), *((mask, partial(inside, window)) for window, mask in windows.items())]
+    *values, sectors, degree = in_parts(helper, [*access.nothing(), I32(0), I32(0)], parts)
+    emit_event_byte(helper, sectors)
+    emit_event_byte(helper, degree)
+    return values
 
 
 def _in_window(helper: HelperFrame, window: int, offsets: Value, access: Access, addresses: Value) -> list[Value]:
-    """The access in one of the windows, with both event bytes."""
+    """The access in one of the windows: values, number of sectors, bank-conflict degree."""
     if window == SHARED_WINDOW:
-        emit_event_byte(helper, I32(0))
-        return scattered_shared(helper, offsets, access)
+        values, degree = move_shared(helper, offsets, access)
+        return [*values, I32(0), degree]
     if window == LOCAL_WINDOW:
-        values = local_body(helper, offsets, access)
-        emit_event_byte(helper, I32(0))
-        return values
-    builder = helper.builder
+        values, sectors = move_local(helper, offsets, access)
+        return [*values, sectors, I32(0)]
+    builder, values = helper.builder, []
     if access.writes:
         first = builder.and_(trailing_zeros(builder, helper.active_mask), I32(31))
         helper.stop_if(I1(1), Fault.READ_ONLY, lambda: (first, builder.extract_element(addresses, first)))
-        return []
-    for _ in range(2):
-        emit_event_byte(helper, I32(0))
-    return gather_params(helper, offsets, access, helper.slot(Slot.PARAM_SIZE))
+    else:
+        values = gather_params(helper, offsets, access, helper.slot(Slot.PARAM_SIZE))
+    return [*values, I32(0), I32(0)]
 
 
 def window_mask(frame: Frame, addresses: Value, window: int) -> Value:

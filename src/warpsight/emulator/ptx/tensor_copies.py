@@ -435,7 +435,7 @@ def _write_fields(emitter: Emitter, instruction: Instruction, address: Any, fiel
     else:
         where = emitter.effective_address(address)
         if "global" not in instruction.modifiers:
-            emitter.stop_lanes(window_mask(emitter, where, 1 << 24), Fault.MIXED_SPACES)
+            emitter.stop_lanes(window_mask(emitter, where, 1 << 24), Fault.GENERIC_SPACE)
     places = [(first, bit, bits) for first, bit, bits, _ in parts]
 
     def body(helper: HelperFrame) -> list[Value]:

@@ -113,9 +113,9 @@ _REMEDY = {
     Fault.BARRIER_OPERAND: "give a barrier from 0 to 15 and a multiple of 32; bar.arrive needs a count",
 }
 _UNSUPPORTED = {
-    Fault.MIXED_SPACES: (
-        "{0} of {1} reaches several state spaces at once through generic addresses",
-        "cast the pointer to one address space",
+    Fault.GENERIC_SPACE: (
+        "{0} of {1} reaches shared memory through a generic address, which is not modelled for this instruction",
+        "name the state space: `.shared::cta`",
     ),
     Fault.TENSOR_FORM: (
         "{0} of {1} is not modelled: slices of 16 bytes with a swizzle, of 32 without that of 32 bytes, or several of channels at "

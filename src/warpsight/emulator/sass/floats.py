@@ -13,12 +13,12 @@ from functools import partial
 from llvmlite import ir
 
 from warpsight.emulator.codegen.emitter import Emitter
-from warpsight.emulator.codegen.lanes import F32, I1, I32, I64, Value, splat_constant, vector
+from warpsight.emulator.codegen.lanes import F32, F64, I1, I32, I64, Value, splat_constant, vector
 from warpsight.emulator.ptx.approximations import coarse, unit
 from warpsight.emulator.ptx.common import call_math, extreme, flush
 from warpsight.emulator.ptx.comparison import COMBINE, COMPARISONS, compare_floats
 from warpsight.emulator.ptx.floating_point import finish_sum, flush_patterns
-from warpsight.emulator.ptx.rounding import compute, narrow, widen
+from warpsight.emulator.ptx.rounding import compute, convert, narrow, widen
 from warpsight.emulator.sass.common import (
     allow,
     double,
@@ -90,6 +90,27 @@ def _arithmetic(emitter: Emitter, instruction: Instruction, name: str, count: in
     _write(emitter, target, finish_sum(emitter, ptx, "f64" if wide else "f32", result))
 
 
+_SCALES = {"D2": 0.5, "D4": 0.25, "D8": 0.125, "M2": 2.0, "M4": 4.0, "M8": 8.0}
+
+
+def _product(emitter: Emitter, instruction: Instruction) -> None:
+    """`FMUL`, whose exact product may be divided (`.D2`) or multiplied (`.M4`) by a power of two before it is rounded.
+
+    NVIDIA's assembler makes `0.5f * (a * b)` so. A double holds the product of two singles and that of it and the power.
+    """
+    native, builder = native_of(instruction), emitter.builder
+    scales = [m for m in native.modifiers if m in _SCALES]
+    if not scales:
+        _arithmetic(emitter, instruction, "fmul", 2)
+        return
+    allow(emitter, native, *_ROUNDINGS, "FTZ", "SAT", scales[0])
+    ptx = in_ptx(instruction, "mul", *(m.lower() for m in native.modifiers if m not in _SCALES))
+    target, *rest = native.operands
+    a, b = (builder.fpext(source, vector(F64)) for source in _sources(emitter, native, rest, 2))
+    scaled = builder.fmul(builder.fmul(a, b), splat_constant(F64, _SCALES[scales[0]]))
+    _write(emitter, target, finish_sum(emitter, ptx, "f32", convert(emitter, ptx, "fptrunc", scaled, vector(F32))))
+
+
 def _of_pairs(emitter: Emitter, instruction: Instruction, name: str, count: int) -> None:
     """An operation on two singles in a pair of registers. A source is such a pair, its halves exchanged (`.LO_HI`), one single for
     both (`.F32`), or a number for both.
@@ -133,7 +154,8 @@ _WORDS = {"F32": (0, 0), "F32x2.HI_LO": (0, 1), "F32x2.LO_HI": (1, 0)}
 
 # Sum, product, and product and sum with one rounding; with 2 in the name those of pairs, with an H those with halves.
 fadd = fadd32i = dadd = partial(_arithmetic, name="fadd", count=2)
-fmul = fmul32i = dmul = partial(_arithmetic, name="fmul", count=2)
+dmul = partial(_arithmetic, name="fmul", count=2)
+fmul = fmul32i = _product
 ffma = ffma32i = dfma = partial(_arithmetic, name="fma", count=3)
 fadd2, fmul2 = (partial(_of_pairs, name=name, count=2) for name in ("fadd", "fmul"))
 ffma2 = partial(_of_pairs, name="fma", count=3)

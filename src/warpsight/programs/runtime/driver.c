@@ -30,6 +30,10 @@ static struct context *current(void)
     return runtime_was_called() ? &primary : NULL;
 }
 
+/* A stream belongs to a context: where it is named, none has to be current. The handles up to 2 are the default streams. */
+#define FORWARD_ON(stream, call) \
+    do { error_t_ refused_ = enter_driver((uintptr_t)(stream) <= 2); return leave_driver(refused_ ? refused_ : (call)); } while (0)
+
 error_t_ enter_driver(bool needs_context)
 {
     begin_driver_call();
@@ -314,7 +318,7 @@ API error_t_ cuMemAlloc_v2(void **pointer, size_t bytes) { FORWARD(bytes ? cudaM
 API error_t_ cuMemAllocAsync(void **pointer, size_t bytes, void *stream) { FORWARD(cudaMallocAsync(pointer, bytes, stream)); }
 API error_t_ cuMemAllocFromPoolAsync(void **pointer, size_t bytes, struct pool *pool, void *stream)
 {
-    FORWARD(cudaMallocFromPoolAsync(pointer, bytes, pool, stream));
+    FORWARD_ON(stream, cudaMallocFromPoolAsync(pointer, bytes, pool, stream));
 }
 API error_t_ cuMemAllocManaged(void **pointer, size_t bytes, unsigned flags) { FORWARD(cudaMallocManaged(pointer, bytes, flags)); }
 API error_t_ cuMemAllocHost_v2(void **pointer, size_t bytes) { FORWARD(cudaHostAlloc(pointer, bytes, 0)); }
@@ -324,7 +328,7 @@ API error_t_ cuMemAllocPitch_v2(void **pointer, size_t *pitch, size_t width, siz
     FORWARD(element != 4 && element != 8 && element != 16 ? INVALID_VALUE : cudaMallocPitch(pointer, pitch, width, height));
 }
 API error_t_ cuMemFree_v2(address_t pointer) { FORWARD(cudaFree((void *)pointer)); }
-API error_t_ cuMemFreeAsync(address_t pointer, void *stream) { FORWARD(cudaFreeAsync((void *)pointer, stream)); }
+API error_t_ cuMemFreeAsync(address_t pointer, void *stream) { FORWARD_ON(stream, cudaFreeAsync((void *)pointer, stream)); }
 API error_t_ cuMemFreeHost(void *pointer) { FORWARD(cudaFreeHost(pointer)); }
 API error_t_ cuMemHostGetDevicePointer_v2(void **result, void *host, unsigned flags)
 {
@@ -364,12 +368,18 @@ API error_t_ cuMemcpyDtoDAsync_v2(address_t to, address_t from, size_t n, void *
 API error_t_ cuMemsetD8_v2(address_t to, unsigned char value, size_t n) { FORWARD(fill(to, n, value, 1, n, 1, NULL)); }
 API error_t_ cuMemsetD16_v2(address_t to, unsigned short value, size_t n) { FORWARD(fill(to, 2 * n, value, 2, n, 1, NULL)); }
 API error_t_ cuMemsetD32_v2(address_t to, unsigned value, size_t n) { FORWARD(fill(to, 4 * n, value, 4, n, 1, NULL)); }
-API error_t_ cuMemsetD8Async(address_t to, unsigned char value, size_t n, void *stream) { FORWARD(fill(to, n, value, 1, n, 1, stream)); }
+API error_t_ cuMemsetD8Async(address_t to, unsigned char value, size_t n, void *stream)
+{
+    FORWARD_ON(stream, fill(to, n, value, 1, n, 1, stream));
+}
 API error_t_ cuMemsetD16Async(address_t to, unsigned short value, size_t n, void *stream)
 {
-    FORWARD(fill(to, 2 * n, value, 2, n, 1, stream));
+    FORWARD_ON(stream, fill(to, 2 * n, value, 2, n, 1, stream));
 }
-API error_t_ cuMemsetD32Async(address_t to, unsigned value, size_t n, void *stream) { FORWARD(fill(to, 4 * n, value, 4, n, 1, stream)); }
+API error_t_ cuMemsetD32Async(address_t to, unsigned value, size_t n, void *stream)
+{
+    FORWARD_ON(stream, fill(to, 4 * n, value, 4, n, 1, stream));
+}
 API error_t_ cuMemsetD2D8_v2(address_t to, size_t pitch, unsigned char value, size_t width, size_t height)
 {
     FORWARD(fill(to, pitch, value, 1, width, height, NULL));
@@ -381,31 +391,56 @@ API error_t_ cuMemsetD2D32_v2(address_t to, size_t pitch, unsigned value, size_t
 
 /* -- Streams and events. */
 
-API error_t_ cuStreamCreate(void **stream, unsigned flags) { FORWARD(cudaStreamCreateWithPriority(stream, flags, 0)); }
-API error_t_ cuStreamCreateWithPriority(void **stream, unsigned flags, int priority)
+static error_t_ create_stream(void **stream, unsigned flags, int priority)
 {
-    FORWARD(cudaStreamCreateWithPriority(stream, flags, priority));
+    error_t_ status = cudaStreamCreateWithPriority(stream, flags, priority);
+    if (status == SUCCESS)
+        stream_of(*stream)->context = current();
+    return status;
 }
-API error_t_ cuStreamDestroy_v2(void *stream) { FORWARD(cudaStreamDestroy(stream)); }
-API error_t_ cuStreamSynchronize(void *stream) { FORWARD(cudaStreamSynchronize(stream)); }
-API error_t_ cuStreamQuery(void *stream) { FORWARD(cudaStreamQuery(stream)); }
-API error_t_ cuStreamWaitEvent(void *stream, void *event, unsigned flags) { FORWARD(cudaStreamWaitEvent(stream, event, flags)); }
-API error_t_ cuStreamGetFlags(void *stream, unsigned *flags) { FORWARD(cudaStreamGetFlags(stream, flags)); }
-API error_t_ cuStreamGetId(void *stream, unsigned long long *id) { FORWARD(cudaStreamGetId(stream, id)); }
-API error_t_ cuStreamGetPriority(void *stream, int *priority) { FORWARD(cudaStreamGetPriority(stream, priority)); }
-API error_t_ cuStreamGetCtx(void *stream, void **context) { (void)stream; FORWARD(put(context, current())); }
+
+static error_t_ context_of(void *stream, void **context)
+{
+    unsigned flags;
+    error_t_ status = cudaStreamGetFlags(stream, &flags);
+    if (status != SUCCESS)
+        return status;
+    struct stream *found = stream_of(stream);
+    return put(context, is_shared_stream(found) ? current() : found->context ? found->context : &primary);
+}
+
+API error_t_ cuStreamCreate(void **stream, unsigned flags) { FORWARD(create_stream(stream, flags, 0)); }
+API error_t_ cuStreamCreateWithPriority(void **stream, unsigned flags, int priority) { FORWARD(create_stream(stream, flags, priority)); }
+API error_t_ cuStreamDestroy_v2(void *stream) { FORWARD_ON(stream, cudaStreamDestroy(stream)); }
+API error_t_ cuStreamSynchronize(void *stream) { FORWARD_ON(stream, cudaStreamSynchronize(stream)); }
+API error_t_ cuStreamQuery(void *stream) { FORWARD_ON(stream, cudaStreamQuery(stream)); }
+API error_t_ cuStreamWaitEvent(void *stream, void *event, unsigned flags) { FORWARD_ON(stream, cudaStreamWaitEvent(stream, event, flags)); }
+API error_t_ cuStreamGetFlags(void *stream, unsigned *flags) { FORWARD_ON(stream, cudaStreamGetFlags(stream, flags)); }
+API error_t_ cuStreamGetDevice(void *stream, int *device) { FORWARD_ON(stream, cudaStreamGetDevice(stream, device)); }
+API error_t_ cuStreamGetId(void *stream, unsigned long long *id) { FORWARD_ON(stream, cudaStreamGetId(stream, id)); }
+API error_t_ cuStreamGetPriority(void *stream, int *priority) { FORWARD_ON(stream, cudaStreamGetPriority(stream, priority)); }
+API error_t_ cuStreamGetCtx(void *stream, void **context) { FORWARD_ON(stream, context_of(stream, context)); }
 API error_t_ cuStreamAddCallback(void *stream, void (*call)(void *, error_t_, void *), void *data, unsigned flags)
 {
-    FORWARD(cudaStreamAddCallback(stream, call, data, flags));
+    FORWARD_ON(stream, cudaStreamAddCallback(stream, call, data, flags));
 }
-API error_t_ cuLaunchHostFunc(void *stream, void (*call)(void *), void *data) { FORWARD(cudaLaunchHostFunc(stream, call, data)); }
+API error_t_ cuLaunchHostFunc(void *stream, void (*call)(void *), void *data)
+{
+    FORWARD_ON(stream, cudaLaunchHostFunc(stream, call, data));
+}
 API error_t_ cuEventCreate(void **event, unsigned flags) { FORWARD(cudaEventCreateWithFlags(event, flags)); }
-API error_t_ cuEventDestroy_v2(void *event) { FORWARD(cudaEventDestroy(event)); }
-API error_t_ cuEventRecord(void *event, void *stream) { FORWARD(cudaEventRecord(event, stream)); }
-API error_t_ cuEventRecordWithFlags(void *event, void *stream, unsigned flags) { FORWARD(cudaEventRecordWithFlags(event, stream, flags)); }
-API error_t_ cuEventSynchronize(void *event) { FORWARD(cudaEventSynchronize(event)); }
-API error_t_ cuEventQuery(void *event) { FORWARD(cudaEventQuery(event)); }
-API error_t_ cuEventElapsedTime(float *milliseconds, void *from, void *to) { FORWARD(cudaEventElapsedTime(milliseconds, from, to)); }
-API error_t_ cuEventElapsedTime_v2(float *milliseconds, void *from, void *to) { FORWARD(cudaEventElapsedTime(milliseconds, from, to)); }
+API error_t_ cuEventDestroy_v2(void *event) { FORWARD_PLAIN(cudaEventDestroy(event)); }
+API error_t_ cuEventRecord(void *event, void *stream) { FORWARD_ON(stream, cudaEventRecord(event, stream)); }
+API error_t_ cuEventRecordWithFlags(void *event, void *stream, unsigned flags)
+{
+    FORWARD_ON(stream, cudaEventRecordWithFlags(event, stream, flags));
+}
+API error_t_ cuEventSynchronize(void *event) { FORWARD_PLAIN(cudaEventSynchronize(event)); }
+API error_t_ cuEventQuery(void *event) { FORWARD_PLAIN(cudaEventQuery(event)); }
+API error_t_ cuEventElapsedTime(float *milliseconds, void *from, void *to) { FORWARD_PLAIN(cudaEventElapsedTime(milliseconds, from, to)); }
+API error_t_ cuEventElapsedTime_v2(float *milliseconds, void *from, void *to)
+{
+    FORWARD_PLAIN(cudaEventElapsedTime(milliseconds, from, to));
+}
 API error_t_ cuProfilerStart(void) { return SUCCESS; }
 API error_t_ cuProfilerStop(void) { return SUCCESS; }

@@ -66,6 +66,8 @@ static const struct { const char *exported; unsigned length; int since; } ENTRIE
     {"cuDeviceGetDefaultMemPool", 25, 11020}, {"cuDeviceGetMemPool", 18, 11020}, {"cuDeviceSetMemPool", 18, 11020},
     {"cuMemPoolCreate", 15, 11020}, {"cuMemPoolDestroy", 16, 11020}, {"cuMemPoolGetAttribute", 21, 11020},
     {"cuMemPoolSetAttribute", 21, 11020}, {"cuMemPoolTrimTo", 15, 11020}, {"cuMemPoolSetAccess", 18, 11020},
+    {"cuMemGetDefaultMemPool", 22, 13000}, {"cuMemGetMemPool", 15, 13000}, {"cuMemSetMemPool", 15, 13000},
+    {"cuStreamGetDevice", 17, 12080},
     {"cuMemPoolGetAccess", 18, 11020}, {"cuMemAllocFromPoolAsync", 23, 11020},
     {"cuIpcGetMemHandle", 17, 4010}, {"cuIpcOpenMemHandle_v2", 18, 4010}, {"cuIpcCloseMemHandle", 19, 4010},
 };

@@ -202,6 +202,52 @@ API error_t_ cudaDeviceSetMemPool(int device, struct pool *pool)
     return leave(status);
 }
 
+/* CUDA 13 asks by place and type of the memory. */
+static error_t_ has_pools(const struct location *location, int type)
+{
+    if (!location)
+        return INVALID_VALUE;
+    if (type != PINNED || location->type != OF_DEVICE) {
+        warn_once("a memory pool that is not of the device");
+        return NOT_SUPPORTED;
+    }
+    return location->id ? INVALID_DEVICE : SUCCESS;
+}
+
+static error_t_ refused(error_t_ status)
+{
+    enter_quietly();
+    return leave(status);
+}
+
+API error_t_ cudaMemGetDefaultMemPool(struct pool **result, const struct location *location, int type)
+{
+    error_t_ status = has_pools(location, type);
+    return status == SUCCESS ? get_pool(result, &of_device, location->id) : refused(status);
+}
+API error_t_ cudaMemGetMemPool(struct pool **result, const struct location *location, int type)
+{
+    error_t_ status = has_pools(location, type);
+    return status == SUCCESS ? get_pool(result, current, location->id) : refused(status);
+}
+API error_t_ cudaMemSetMemPool(const struct location *location, int type, struct pool *pool)
+{
+    error_t_ status = has_pools(location, type);
+    return status == SUCCESS ? cudaDeviceSetMemPool(location->id, pool) : refused(status);
+}
+
+API error_t_ cuMemGetDefaultMemPool(struct pool **result, const struct location *location, int type)
+{
+    FORWARD_PLAIN(cudaMemGetDefaultMemPool(result, location, type));
+}
+API error_t_ cuMemGetMemPool(struct pool **result, const struct location *location, int type)
+{
+    FORWARD_PLAIN(cudaMemGetMemPool(result, location, type));
+}
+API error_t_ cuMemSetMemPool(const struct location *location, int type, struct pool *pool)
+{
+    FORWARD_PLAIN(cudaMemSetMemPool(location, type, pool));
+}
 API error_t_ cuDeviceGetDefaultMemPool(struct pool **result, int device) { FORWARD_PLAIN(cudaDeviceGetDefaultMemPool(result, device)); }
 API error_t_ cuDeviceGetMemPool(struct pool **result, int device) { FORWARD_PLAIN(cudaDeviceGetMemPool(result, device)); }
 API error_t_ cuDeviceSetMemPool(int device, struct pool *pool) { FORWARD_PLAIN(cudaDeviceSetMemPool(device, pool)); }

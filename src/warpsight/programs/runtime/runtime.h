@@ -115,7 +115,7 @@ struct module {
 };
 
 struct captured { struct capture *by; struct node **after; size_t count; }; /* by NULL: it is not captured */
-struct stream { double clock; unsigned flags; int priority; uint64_t id; struct captured captured; };
+struct stream { double clock; unsigned flags; int priority; uint64_t id; void *context; struct captured captured; }; /* none: primary */
 struct event { double time; bool recorded, timed; uint64_t id; struct captured captured; };
 
 /* link.c */

@@ -9,12 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 #include <wchar.h>
 
 #define TIMELINE 13
 #define NAME 15
 #define MOST_SPANS 512
+#define TELLING 0.5 /* seconds: no more is lost where the program is killed */
 #define MOST_FRAMES 12
 #define BUCKETS 4096u
 
@@ -27,8 +29,18 @@ bool in_graph(void) { return graph_depth > 0; }
 void begin_graph(void) { graph_launches += graph_depth++ == 0; }
 void end_graph(void) { graph_depth--; }
 
+static double told; /* when */
+
+static double seconds_now(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
 void tell_timeline(void)
 {
+    told = seconds_now();
     if (span_count)
         call_emulator(TIMELINE, spans, (size_t)span_count * sizeof *spans, NULL, 0, NULL, NULL);
     span_count = 0;
@@ -41,7 +53,7 @@ void add_span(struct span what)
     what.thread = syscall(SYS_gettid);
     spans[span_count++] = what;
     span_total++;
-    if (span_count == MOST_SPANS)
+    if (span_count == MOST_SPANS || seconds_now() - told > TELLING)
         tell_timeline();
 }
 
