@@ -15,7 +15,7 @@ from warpsight.emulator.run.sampled import SampledRun
 from warpsight.gpu.loader import load_gpu
 from warpsight.pipeline.request import KernelRequest
 from warpsight.pipeline.tracing import launch_of, run_ready, trace_launch
-from warpsight.traces.packing import Lines, Packer, unpacked
+from warpsight.traces.packing import Lines, Packed, Packer, unpacked
 from warpsight.traces.path_store import LANES_SHIFT, PathStore
 from warpsight.traces.schema import InMemory, KernelTrace, PathTable, TraceChunk, WaveSample
 
@@ -121,6 +121,32 @@ def test_launch_that_runs_whole_is_packed_too(regular: tuple[KernelTrace, Kernel
     whole = trace_launch(*launch("loops"))
     assert streams(list(whole.chunks)) == streams(list(recorded.chunks))
     assert size(list(whole.chunks.packed())) < size(list(recorded.chunks)) / 2
+
+
+def test_small_chunks_in_memory_are_one_and_their_warps_have_the_same_streams(regular: tuple[KernelTrace, KernelTrace]) -> None:
+    trace, store = regular[0], store_of(regular[0].paths)
+    whole = next(iter(trace.chunks))
+
+    def part(begin: int, end: int) -> TraceChunk:
+        offsets = {name: getattr(whole, name)[begin : end + 1] for name in ("event_offset", "sector_offset")}
+        return replace(whole, first_warp=begin, path=whole.path[begin:end], **offsets)
+
+    parts = [part(0, 0), part(0, 1), part(1, 3), part(3, 6)]
+    packed = Packer(trace.instructions, trace.block_start).packed(parts[3], store)
+    assert packed.loops is not None
+    for last in (parts[3], packed):
+        joined = Packed([*parts[:3], last])
+        assert len(list(joined.packed())) == 1
+        (one,) = joined
+        assert (one.first_warp, one.path.tolist()) == (0, whole.path[:6].tolist())
+        assert streams([one]) == streams([whole])[:6]
+
+
+def test_large_chunks_in_memory_stay_apart(regular: tuple[KernelTrace, KernelTrace]) -> None:
+    large = [replace(chunk, first_warp=first) for first, chunk in enumerate([*regular[0].chunks][:1] * 2)]
+    assert size(large) > 100_000
+    assert list(map(id, Packed(large).packed())) == list(map(id, large))
+    assert list(Packed([])) == []
 
 
 def test_paths_of_a_chunk_are_those_of_the_table(regular: tuple[KernelTrace, KernelTrace]) -> None:

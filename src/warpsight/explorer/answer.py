@@ -23,6 +23,7 @@ from warpsight.base.diskcache import content_key
 from warpsight.base.errors import LimitError, UsageError, WarpsightError
 from warpsight.base.outputs import write_whole
 from warpsight.base.progress import listening
+from warpsight.base.room import give_back
 from warpsight.explorer.designs import Bench, gpu_of
 from warpsight.explorer.faults import error_document
 from warpsight.explorer.launch_form import launch_form
@@ -133,6 +134,7 @@ class Beside:
 
     def __enter__(self) -> Beside:
         if self._forks and len(os.sched_getaffinity(0)) > 1:
+            give_back()  # else each of the two would copy what this one has freed, page by page, before it can use it
             self._reading, writing = os.pipe()
             with warnings.catch_warnings():
                 # of threads that hold a lock: the others of this process only watch its memory, and hold none that is used here

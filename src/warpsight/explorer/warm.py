@@ -7,11 +7,10 @@ free memory back to the system: a fork that used it would first copy it.
 
 from __future__ import annotations
 
-import ctypes
 import gc
-from contextlib import suppress
 from typing import Any
 
+from warpsight.base.room import give_back
 from warpsight.explorer.answer import answer
 from warpsight.explorer.designs import gpu_of
 from warpsight.explorer.examples import examples
@@ -26,8 +25,7 @@ def _warm() -> None:
     for name in catalog_names():
         gpu_of(name)
     answer(examples()[0].question, _told, forks=False)
-    with suppress(AttributeError):  # another C library
-        ctypes.CDLL(None).malloc_trim(0)
+    give_back()
     gc.freeze()
 
 

@@ -17,11 +17,11 @@ The file has the register dependences as flat arrays, the compiled walks over th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import wraps
 from itertools import pairwise
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -141,9 +141,32 @@ class _Registers:
 # What follows from the code alone is asked for again with every GPU and every change that is evaluated: of so many kernels it is
 # kept.
 _KEPT = 8
+Code = TypeVar("Code", bound=Sequence[StaticInstruction])
+Made = TypeVar("Made")
+Rest = ParamSpec("Rest")
 
 
-@lru_cache(_KEPT)
+def kept_of_code(make: Callable[Concatenate[Code, Rest], Made]) -> Callable[Concatenate[Code, Rest], Made]:
+    """What `make` makes of instructions, and arrays if it takes any, is kept; nobody may change it.
+
+    Instructions are known by their identity: to compare or to hash all of them takes as long as much of what is made.
+    """
+    kept: list[tuple[object, tuple[Any, ...], Made]] = []
+
+    @wraps(make)
+    def kept_or_made(instructions: Code, /, *rest: Rest.args, **named: Rest.kwargs) -> Made:
+        arrays: tuple[Any, ...] = rest
+        for same, others, made in kept:
+            if same is instructions and all(np.array_equal(one, other) for one, other in zip(arrays, others, strict=True)):
+                return made
+        made = make(instructions, *rest, **named)
+        kept[:] = [(instructions, arrays, made), *kept[: _KEPT - 1]]
+        return made
+
+    return cast(Callable[Concatenate[Code, Rest], Made], kept_or_made)
+
+
+@kept_of_code
 def dependences(instructions: tuple[StaticInstruction, ...]) -> Dependences:
     """The dependences of `instructions`, guard predicates included. A register that is never written is ready from the start."""
     rules = _Registers(instructions)
@@ -156,23 +179,19 @@ def dependences(instructions: tuple[StaticInstruction, ...]) -> Dependences:
     return Dependences(source_offset, sources, destination_offset, destinations, kinds, registers, rules.controlled, rules.groups)
 
 
+@kept_of_code
 def steps(instructions: tuple[StaticInstruction, ...], block_start: Ints) -> Steps:
     """The steps of every basic block; `block_start` int32 [blocks + 1] as in a trace.
 
     A source that an earlier instruction of the block has read, and that was not written since, is left out: a warp issues in order,
     so the earlier instruction has waited for it, and it cannot stall the warp again.
     """
-    return _steps(instructions, tuple(block_start.tolist()))
-
-
-@lru_cache(_KEPT)
-def _steps(instructions: tuple[StaticInstruction, ...], block_start: tuple[int, ...]) -> Steps:
     known, rules = dependences(instructions), _Registers(instructions)
     registers = known.registers
     rows_of_groups = set(range(int(known.groups[0, 0]), rules.end)) if rules.rows else set()
     rows: list[_Step] = []
     start = [0]
-    for begin, end in pairwise(block_start):
+    for begin, end in pairwise(block_start.tolist()):
         waited: set[int] = set()
         for instruction in instructions[begin:end]:
             reads, writes = rules.read(instruction), rules.written(instruction)

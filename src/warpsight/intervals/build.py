@@ -114,6 +114,8 @@ def _compute_latency(instruction: StaticInstruction, gpu: GpuSpec) -> float:
 
 def _served(instruction: StaticInstruction, misses: MissProfile, gpu: GpuSpec) -> Floats:
     """Latency cycles of all executions together, by the level that served them: a load by its slowest request."""
+    if not instruction.has_sectors:
+        return np.zeros(len(LEVELS))
     pc = instruction.pc
     l2 = float(gpu.l2.latency_cycles)
     reach = np.array([float(gpu.l1.latency_cycles), l2, l2 + gpu.dram.latency_cycles])
@@ -140,6 +142,8 @@ def _merged(pc: int, misses: MissProfile, reach: Floats) -> Floats:
     The cache simulation measures the wait with the latencies by which it orders accesses. The wait is the same share of the latency
     of the level that serves the line on this GPU, `reach` [3].
     """
+    if not misses.merged_wait_cycles[pc]:
+        return np.zeros(len(LEVELS))
     beyond = np.array([0.0, float(misses.slowest_l2[pc]), float(misses.slowest_dram[pc])])
     if not beyond.any():
         beyond[1] = 1.0  # only merges: the lines came at least from the L2

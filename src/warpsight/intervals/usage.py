@@ -19,7 +19,7 @@ from warpsight.base.room import drop_pages
 from warpsight.caches.miss_profile import Counts, MissProfile
 from warpsight.gpu.operations import occupied, pass_cycles, remote_pass_cycles
 from warpsight.gpu.spec import CacheSpec, GpuSpec
-from warpsight.intervals.algorithm import Longs, plain
+from warpsight.intervals.algorithm import Longs, kept_of_code, plain
 from warpsight.intervals.interval_profile import Activity, Floats, KernelCounts, LaunchTotals
 from warpsight.traces.events import EventReader, sectors_of_event
 from warpsight.traces.late import sum_of
@@ -78,11 +78,13 @@ def unit_cycles(trace: KernelTrace, gpu: GpuSpec, times: Longs, unit: str) -> Fl
 # -- The memory requests of each instruction, from the counts of the caches: one definition for demands, intervals and explanations.
 
 
+@kept_of_code
 def atomics(instructions: Sequence[StaticInstruction]) -> npt.NDArray[np.bool_]:
     """Which instructions are atomics, bool [instructions]."""
     return np.array([instruction.access == ATOMIC for instruction in instructions], dtype=np.bool_)
 
 
+@kept_of_code
 def bulk_copies(instructions: Sequence[StaticInstruction]) -> npt.NDArray[np.bool_]:
     """Which instructions are bulk or tensor copies from or to device memory, bool [instructions]."""
     return np.array([instruction.is_bulk for instruction in instructions], dtype=np.bool_)

@@ -28,13 +28,27 @@ class MachineCode:
     text: str
     note: str = ""
 
+    def differs_from(self, other: MachineCode) -> bool:
+        """Whether it is that of another source, or for another architecture."""
+        one, another = ((each.source.path, each.source.identity, each.cubin, each.text, each.note) for each in (self, other))
+        return one != another
+
     @cached_property
     def sections(self) -> dict[str, ListedSection]:
         """The listing by section."""
         return read_listing(self.text, self.source.path, len(self.source.ptx.splitlines()) if self.source.cubin else None)
 
+    @cached_property
+    def _decoded(self) -> dict[str, Function]:
+        return {}
+
     def function(self, kernel: str) -> Function:
         """`kernel` (mangled name) decoded, with the functions that it may call. Raises FormatError, UnsupportedError."""
+        if kernel not in self._decoded:
+            self._decoded[kernel] = self._decode(kernel)
+        return self._decoded[kernel]
+
+    def _decode(self, kernel: str) -> Function:
         module = self.source.module
         lines = {i.ptx_line: (i.file, i.line, i.calls) for function in module.functions.values() for i in function.instructions}
         parameters, externals = module.functions[kernel].parameters, self.image(kernel).externals
@@ -86,4 +100,10 @@ def machine_code(source: KernelSource, wanted: Architecture, options: tuple[str,
     apart = kernel and len(source.module.kernels) > 1 and len(cubin) > TOGETHER_BYTES
     functions = code_of_kernel(cubin, kernel, source.path) if apart else ()
     text = assembler.disassemble(cubin, source.path, source_lines=bool(source.cubin), functions=functions)
-    return MachineCode(source, architecture, cubin, text, note)
+    made = MachineCode(source, architecture, cubin, text, note)
+    if not _LAST or made.differs_from(_LAST[0]):
+        _LAST[:] = [made]
+    return _LAST[0]
+
+
+_LAST: list[MachineCode] = []  # a kernel that runs again, for the addresses of lanes, is not decoded again

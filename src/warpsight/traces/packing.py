@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -348,12 +349,44 @@ def _streams(chunk: TraceChunk) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.u
 
 
 _MOST_UNPACKED = 16 << 20  # bytes of chunks that are kept as they were recorded, too
+_MOST_JOINED = 1 << 16  # bytes of chunks that become one, as each costs its readers some hundred microseconds
+
+
+def _joined(chunks: Sequence[TraceChunk]) -> list[TraceChunk]:
+    """The same warps in fewer chunks: small ones that follow each other are one."""
+    groups, room = list[list[TraceChunk]](), 0
+    for chunk in chunks:
+        size = sum(int(np.diff(offset).sum()) * width for offset, width in ((chunk.event_offset, 1), (chunk.sector_offset, 4)))
+        if size > room or not groups:
+            groups.append([])
+            room = _MOST_JOINED
+        groups[-1].append(chunk)
+        room -= size
+    return [group[0] if len(group) == 1 else _one_of(group) for group in groups]
+
+
+def _one_of(chunks: Sequence[TraceChunk]) -> TraceChunk:
+    """The chunk of the warps of all these."""
+
+    def joined(streams: list[tuple[Longs, npt.NDArray[Any]]]) -> tuple[Longs, npt.NDArray[Any]]:
+        lengths = np.concatenate([np.diff(offset) for offset, _ in streams])
+        parts = [np.asarray(stream)[int(offset[0]) : int(offset[-1])] for offset, stream in streams]
+        return np.concatenate([[0], np.cumsum(lengths)]), np.concatenate(parts)
+
+    event_offset, events = joined([(chunk.event_offset, chunk.events) for chunk in chunks])
+    sector_offset, sectors = joined([(chunk.sector_offset, chunk.sectors) for chunk in chunks])
+    is_packed = any(chunk.loops is not None for chunk in chunks)
+    return TraceChunk(
+        chunks[0].first_warp, np.concatenate([chunk.path for chunk in chunks]), event_offset, events, sector_offset, sectors,
+        np.concatenate([loops_of(chunk) for chunk in chunks]) if is_packed else None,
+    )  # fmt: skip
 
 
 class Packed(InMemory):
     """Chunks of which some are packed, held in memory in warp order; few are also held as they were recorded."""
 
     def __init__(self, chunks: list[TraceChunk]) -> None:
+        chunks = _joined(chunks)
         super().__init__(chunks)
         self._unpacked: list[TraceChunk] = []
         self.held = sum(int(events.sum()) + 4 * int(sectors.sum()) for events, sectors in map(lengths, chunks)) <= _MOST_UNPACKED

@@ -389,8 +389,9 @@ class KernelTrace:
 
         PTX says so, or has generic addresses. Machine code has these alone for other blocks, and others for its own shared memory.
         """
-        named = "shared::cluster" in instruction.opcode or instruction.space == "generic"
-        return named and instruction.has_degree and self.header.cluster_blocks > 1
+        if self.header.cluster_blocks == 1:
+            return False
+        return instruction.has_degree and ("shared::cluster" in instruction.opcode or instruction.space == "generic")
 
     def _repr_html_(self) -> str | None:
         return DISPLAY.html(self)

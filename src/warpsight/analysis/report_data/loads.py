@@ -54,18 +54,18 @@ def histograms(trace: KernelTrace) -> tuple[Longs, Longs]:
     memory, int64 [pcs, 256].
     """
     count = len(trace.instructions)
-    passes, tables = np.zeros(count * _BYTE, np.int64), [np.zeros((count, _BYTE), np.int64)]
+    passes, tables = np.zeros(count * _BYTE, np.int64), list[Longs]()
     has_sectors = np.array([instruction.sector_bytes for instruction in trace.instructions], np.int64)
     has_degree = np.array([instruction.has_degree for instruction in trace.instructions], np.bool_)
     reader = EventReader(trace)
     for chunk in trace.chunks:
         events = reader.read(chunk)
-        columns = max(_BYTE, int(events.sectors.max(initial=0)) + 1)
+        columns = int(events.sectors.max(initial=0)) + 1
         tables.append(np.bincount(events.pc * columns + events.sectors, minlength=count * columns).reshape(count, columns))
         banks = np.flatnonzero(has_degree[events.pc])
         degree = np.asarray(chunk.events)[events.byte[banks] + has_sectors[events.pc[banks]]].astype(np.int64)
         passes += np.bincount(events.pc[banks] * _BYTE + degree, minlength=len(passes))
-    sectors = np.zeros((count, max(table.shape[1] for table in tables)), np.int64)
+    sectors = np.zeros((count, max([_BYTE, *(table.shape[1] for table in tables)])), np.int64)
     for table in tables:
         sectors[:, : table.shape[1]] += table
     both = sectors, passes.reshape(count, _BYTE)
