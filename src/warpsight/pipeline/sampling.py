@@ -312,7 +312,7 @@ class Sampler:
             return apart[0]
 
     def _narrowed(self, plan: Plan, designs: _Designs, accuracy: float, apart: list[Sampled]) -> Sampled:
-        """As `grown`. Waves apart that are given up for one simulation are added to `apart` if the launch is too long to run whole."""
+        """As `grown`. Waves apart that are given up for one simulation are added to `apart` if the launch is too long to run."""
         while True:
             self._execute(plan.ranges)
             trace = self._measured(plan)
