@@ -101,6 +101,9 @@ def cuda(line: str, cell: str, names: Mapping[str, Any]) -> CellAnswer:
     `line` has the options. Raises WarpsightError: of options, of a name that is missing, and all that `warpsight.trace` raises.
     """
     chosen = _parser().parse_strictly(_words(line))
+    if missing := [option for option in ("grid", "block") if getattr(chosen, option) is None]:
+        needed = " and ".join(f"--{option}" for option in missing)
+        raise UsageError(f"needs {needed}", place="%%cuda", remedy="for example: %%cuda --grid 4096 --block 256")
     gpu = load_gpu(chosen.gpu, overrides=chosen.overrides)
     text = cell + "\n"
     expressions = _parameters(text, gpu, chosen.kernel) if chosen.args is None else _expressions(chosen.args)
@@ -141,9 +144,12 @@ def _words(line: str) -> list[str]:
 
 
 def _parser() -> Parser:
-    parser = Parser(prog="%%cuda", description=cuda.__doc__)
-    parser.add_argument("--grid", required=True, help="blocks: `4096`, `64,64`, or an expression: `ceil(n / block.x)`")
-    parser.add_argument("--block", required=True, help="threads of a block: `256` or `16,16`")
+    parser = Parser(
+        prog="%%cuda", description="Compile the kernel in the cell, run it on variables of the notebook, and predict its time.",
+        epilog="example: %%cuda --grid 'ceil(n / block.x)' --block 256 --gpu a100",
+    )  # fmt: skip
+    parser.add_argument("--grid", help="blocks: `4096`, `64,64`, or an expression: `ceil(n / block.x)`")
+    parser.add_argument("--block", help="threads of a block: `256` or `16,16`")
     parser.add_argument("--args", help="expressions, separated by commas (default: the variables named like the parameters)")
     parser.add_argument("--kernel", help="which, where the cell has several")
     parser.add_argument("--shared", type=int, help="dynamic shared memory in bytes")
@@ -162,13 +168,17 @@ def _value(text: str, names: Mapping[str, Any]) -> Any:
 
 
 def load_ipython_extension(shell: Any) -> None:
-    """What `%load_ext warpsight` calls: registers `%%cuda`."""
+    """What `%load_ext warpsight` calls: registers `%%cuda`, and `%cuda`, which shows its help."""
 
-    def magic(line: str, cell: str) -> CellAnswer | None:
+    def magic(line: str, cell: str | None = None) -> CellAnswer | None:
         try:
+            if cell is None or "--help" in line.split():
+                _parser().print_help()
+                return None
             return cuda(line, cell, shell.user_ns)
         except WarpsightError as error:
-            print(f"error: {error}", file=sys.stderr)
+            # IPython refuses a cell magic without a cell
+            print(f"error: {error}".replace("`%%cuda --help`", "`%cuda --help`"), file=sys.stderr)
             return None
 
-    shell.register_magic_function(magic, "cell", "cuda")
+    shell.register_magic_function(magic, "line_cell", "cuda")

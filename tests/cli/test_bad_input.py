@@ -43,6 +43,9 @@ def test_output_without_a_name_is_refused_and_nothing_is_written(
 def test_file_that_is_not_there_is_refused_with_the_nearest(saxpy: Path, capsys: Capture) -> None:
     missing = saxpy.parent / "saxpi.cu"
     assert_one_error(run(capsys, "predict", missing, *LAUNCH), 2, "no such file", 'did you mean "saxpy.cu"?')
+    (saxpy.parent / "saxpy.yaml").write_text("source: saxpy.cu\n")
+    missing = saxpy.parent / "sxpy.yaml"
+    assert_one_error(run(capsys, "predict", missing), 2, "no such launch file", 'did you mean "saxpy.yaml"?')
 
 
 def test_ptx_cut_in_half_is_refused_with_its_line(saxpy: Path, capsys: Capture) -> None:

@@ -162,6 +162,13 @@ def test_name_that_is_neither_catalogue_nor_file_is_refused_with_the_nearest() -
         load_gpu("mdm-pascl")
 
 
+def test_object_of_another_type_is_refused_as_a_gpu_and_one_text_as_overrides() -> None:
+    with pytest.raises(UsageError, match="gpu: an object of type int is not a GPU"):
+        load_gpu(5)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match=r'overrides: is one text\n.*\["sm_count=3"\]'):
+        load_gpu("a100", overrides="sm_count=3")
+
+
 def test_geometry_remedy_proposes_sizes_and_ways_that_load() -> None:
     said = [str(problem) for problem in check_gpu("mdm-pascal", ["l1.size=32KiB"])]
     assert said == [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,16 @@ def test_vectors_add_for_sizes_that_are_specialised_and_not(dtype: Any, n: int) 
     trace = traced(samples.add, (8,), [x, y, out, n, 2], BLOCK=128, num_warps=2)
     assert out.tolist() == np.where(np.arange(1024) < n, x * 2 + y, 0).astype(dtype).tolist()
     assert (trace.header.block, trace.header.kernel) == ((64, 1, 1), "add")
+
+
+def test_compiled_kernels_go_without_a_complaint_where_triton_has_no_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+    monkeypatch.setattr("sys.unraisablehook", lambda raised: said.append(repr(raised.exc_value)))
+    out = np.zeros(32, np.int32)
+    traced(samples.plain, 1, [out, 2], BLOCK=32)
+    samples.plain.device_caches.clear()
+    gc.collect()
+    assert (out[1], said) == (3, [])
 
 
 @pytest.mark.parametrize("scale", [1, 16, 3, -(2**31), 2**40, 1.5])

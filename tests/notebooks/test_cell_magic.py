@@ -49,7 +49,9 @@ def test_arguments_are_expressions_of_the_notebook(shell: Any, monkeypatch: pyte
 
 @pytest.mark.parametrize(
     ("line", "complaint"),
-    [("--grid 1 --block 64 --gpu a100 --args 'missing, 1'", "argument missing: NameError"), ("--block 64", "--grid"),
+    [("--grid 1 --block 64 --gpu a100 --args 'missing, 1'", "argument missing: NameError"),
+     ("--block 64", "%%cuda: needs --grid\n"),
+     ("--grd 1 --block 64", 'did you mean "--grid"?\n       -> `%cuda --help` shows'),
      ("--grid 1 --block 64 --gpu no-such-gpu", "no-such-gpu"), ("--grid '1 --block 64", "no closing quotation"),
      ("--grid 1 --block 64 --gpu a100 --args 'x] + [y'", "not a list of expressions")],
 )
@@ -57,3 +59,27 @@ def test_what_is_wrong_is_one_message(shell: Any, capsys: pytest.CaptureFixture[
     assert shell.run_cell_magic("cuda", line, CELL) is None
     said = "".join(capsys.readouterr())
     assert said.startswith("error: ") and complaint in said and "Traceback" not in said
+
+
+def test_fault_is_told_at_the_line_of_the_cell(shell: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    shell.user_ns.update(factor=1.0, to=np.zeros(8, np.float32), n=9)
+    shell.user_ns["from"] = np.zeros(9, np.float32)
+    assert shell.run_cell_magic("cuda", "--grid 1 --block 32 --gpu a100", CELL) is None
+    assert "".join(capsys.readouterr()).startswith("error: <text>:3: kernel scale: access out of bounds")
+
+
+def test_array_of_other_elements_than_the_kernel_declares_is_noted(shell: Any) -> None:
+    shell.user_ns.update(factor=1.0, to=np.zeros(64), n=64)  # float64, which is NumPy's default
+    shell.user_ns["from"] = np.zeros(64, np.float32)
+    answer = shell.run_cell_magic("cuda", "--grid 1 --block 64 --gpu a100", CELL)
+    note = "argument 3: its elements are f64, and the kernel declares float* to; it takes their bytes as they are"
+    assert note in answer.trace.notes
+    assert note in repr(answer)
+
+
+def test_help_needs_no_cell(shell: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    for line in ("--help", ""):
+        shell.run_line_magic("cuda", line)
+        assert "usage: %%cuda" in capsys.readouterr().out
+    assert shell.run_cell_magic("cuda", "--help", CELL) is None
+    assert "example: %%cuda --grid" in capsys.readouterr().out

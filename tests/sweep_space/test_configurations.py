@@ -85,3 +85,17 @@ def test_what_cannot_be_varied_is_refused(
 def test_empty_budget_is_refused(request_: KernelRequest) -> None:
     with pytest.raises(UsageError, match="tries nothing"):
         configurations(request_, {"block": "32,64"}, (), Budget(0))
+
+
+def test_macro_that_neither_source_nor_launch_reads_is_refused_with_the_nearest(request_: KernelRequest) -> None:
+    source = Path(request_.path).parent / "k.cu"
+    source.write_text("__global__ void k(int n) { int x[TILE]; }\n")
+    with pytest.raises(UsageError, match=r'k\.cu does not read the macro TIEL; did you mean "TILE"\?'):
+        configurations(request_, {"define.TIEL": "8,16"})
+    assert len(configurations(request_, {"define.TILE": "8,16"}).choices) == 2
+    assert len(configurations(replace(request_, block="ROWS"), {"define.ROWS": "8,16"}).choices) == 2
+    source.write_text('#include "tile.h"\n' + source.read_text())
+    (source.parent / "tile.h").write_text("static const int tiles = TIEL;\n")
+    assert len(configurations(request_, {"define.TIEL": "8,16"}).choices) == 2
+    source.write_text("#include <cub/cub.cuh>\n__global__ void k(int n) {}\n")  # reads macros of its own
+    assert len(configurations(request_, {"define.OTHER_HEADER": "8,16"}).choices) == 2

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
 from warpsight.base.errors import SpecError, UsageError
@@ -55,6 +56,11 @@ def load_gpu(gpu: Gpu | None, overrides: Sequence[str] = ()) -> GpuSpec:
     `sources`, by key.
     Raises SpecError (`file:line`, key, remedy) for a description or an override that is wrong, UsageError for a name that is none.
     """
+    if not isinstance(gpu, (str, os.PathLike, GpuSpec, NoneType)):
+        what = f"an object of type {type(gpu).__name__} is not a GPU"
+        raise UsageError(what, place="gpu", remedy='give a name of the catalogue ("a100"), a description file or a GpuSpec')
+    if isinstance(overrides, str):
+        raise UsageError("is one text", place="overrides", remedy=f'give a list of changes: ["{overrides}"]')
     problems = Problems()
     spec = _load(default_gpu() if gpu is None else gpu, overrides, problems)
     problems.raise_first()

@@ -22,7 +22,7 @@ from warpsight.kernels.launch import ArrayArgument, KernelSource, Launch
 from warpsight.kernels.launch_check import make_launch
 from warpsight.kernels.launch_template import can_be_elements, declared_parameters, parameter_names
 from warpsight.kernels.mangling import display_name
-from warpsight.kernels.sources import find_kernel, load_source, source_texts
+from warpsight.kernels.sources import find_kernel, load_source, near_file, source_texts
 from warpsight.kernels.toolkit import Architecture
 from warpsight.kernels.values import check_kinds, has_names, parse_integer, shown, whole_number
 
@@ -116,7 +116,7 @@ def prepare(spec: LaunchSpec, native: Architecture | None = None) -> tuple[Kerne
             source, spec.kernel, spec.grid, spec.block, spec.args, shared=spec.shared, seed=spec.seed, cluster=spec.cluster,
             names=_sizes(spec, source),
         )
-        _check_elements(spec, source, launch)
+        _check_elements(spec, launch)
     except (UsageError, FormatError) as error:
         key = "args" if error.place.startswith("argument") else error.place
         if key not in spec.places:
@@ -126,24 +126,33 @@ def prepare(spec: LaunchSpec, native: Architecture | None = None) -> tuple[Kerne
     return source, launch
 
 
-def _check_elements(spec: LaunchSpec, source: KernelSource, launch: Launch) -> None:
+def _check_elements(spec: LaunchSpec, launch: Launch) -> None:
     """Raise UsageError for an array given as text whose elements are not those that the text of the kernel declares."""
-    arrays = {
-        number: value.array.dtype for number, (text, value) in enumerate(zip(spec.args, launch.arguments, strict=True))
-        if isinstance(text, str) and isinstance(value, ArrayArgument)
-    }  # fmt: skip
+    for number, what in _other_elements(spec, launch):
+        if isinstance(spec.args[number], str):
+            remedy = "give elements of the declared type; bytes (u8) are taken as they are"
+            raise UsageError(what, place=f"argument {number + 1} ({spec.args[number].strip()})", remedy=remedy)
+
+
+def notes_on_arrays(spec: LaunchSpec, launch: Launch) -> tuple[str, ...]:
+    """A note on each array of the caller's that has other elements than the text of the kernel declares."""
+    unlike = _other_elements(spec, launch)
+    return tuple(f"argument {number + 1}: {what}; it takes their bytes as they are" for number, what in unlike)
+
+
+def _other_elements(spec: LaunchSpec, launch: Launch) -> list[tuple[int, str]]:
+    """The numbers of the arrays whose elements are not those that the text of the kernel declares, and what they are."""
+    arrays = {number: each.array.dtype for number, each in enumerate(launch.arguments) if isinstance(each, ArrayArgument)}
     if not arrays or not isinstance(spec.source, str):
-        return
+        return []
     written = Path(spec.source).read_text("utf-8", errors="replace") if isfile(spec.source) else spec.source
     declared = declared_parameters(written, launch.kernel)
     if len(declared) != len(spec.args):
-        return
-    for number, dtype in arrays.items():
-        type, name = declared[number]
-        if not can_be_elements(dtype, type, written):
-            what = f"its elements are {type_name(dtype)}, and the kernel declares {type} {name}".rstrip()
-            remedy = "give elements of the declared type; bytes (u8) are taken as they are"
-            raise UsageError(what, place=f"argument {number + 1} ({spec.args[number].strip()})", remedy=remedy)
+        return []
+    return [
+        (number, f"its elements are {type_name(dtype)}, and the kernel declares {' '.join(declared[number])}".rstrip())
+        for number, dtype in arrays.items() if not can_be_elements(dtype, declared[number][0], written)
+    ]  # fmt: skip
 
 
 def _sizes(spec: LaunchSpec, source: KernelSource) -> dict[str, int]:
@@ -364,7 +373,7 @@ def read_launch_file(path: str | Path) -> LaunchSpec:
     """
     name = str(path)
     if not isfile(name):
-        raise UsageError("no such launch file", place=name, remedy="give a .yaml or .py file")
+        raise UsageError(f"no such launch file{near_file(name)}", place=name, remedy="give a .yaml or .py file")
     if name.endswith(".py"):
         return _read_python(name)
     if name.endswith((".yaml", ".yml")):

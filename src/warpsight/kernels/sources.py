@@ -54,14 +54,19 @@ def _stdin() -> bytes:
     return _STDIN[stream]
 
 
+def near_file(name: str) -> str:
+    """A suggestion for a file that does not exist: the nearest name in its folder."""
+    path = Path(name)
+    return suggestion(path.name, [each.name for each in path.parent.glob("*")] if os.path.isdir(path.parent) else [])
+
+
 def _read_bytes(name: str) -> bytes:
     """The bytes of the file `name`, or of standard input for `-`."""
     if name == "-":
         return _stdin()
     path = Path(name)
     if not os.path.exists(name):  # unlike a Path's own method, this takes names that no file can have
-        near = suggestion(path.name, [p.name for p in path.parent.glob("*")] if os.path.isdir(path.parent) else [])
-        raise UsageError(f"no such file{near}", place=name, remedy=f"give {_KINDS}, or - for standard input")
+        raise UsageError(f"no such file{near_file(name)}", place=name, remedy=f"give {_KINDS}, or - for standard input")
     if path.is_dir():
         raise UsageError("is a folder, not a kernel source", place=name, remedy=f"give {_KINDS}")
     try:

@@ -211,11 +211,16 @@ class _Utilities:
         return self.device.properties
 
     def load_binary(self, name: str, kernel: Any, shared: int, device: Any) -> tuple[Any, ...]:
-        """Module, function, registers and spills, and the most threads where Triton asks for them: the function is the PTX."""
+        """Module, function, registers and spills, and the most threads where Triton asks for them: the function is the PTX.
+
+        A Triton that knows a loaded kernel by its launcher gets no module, which it would unload by the driver that is active when
+        the kernel goes: maybe by none.
+        """
         ptx = kernel.decode() if isinstance(kernel, bytes) else str(kernel)
         loads = importlib.import_module("triton.compiler.compiler").CompiledKernel._init_handles.__code__  # 3.3 has no such name
         most = (1024,) if "n_max_threads" in loads.co_names else ()
-        return (ptx, ptx, self.device.registers(ptx, name), 0, *most)
+        module = None if "_run" in loads.co_names else ptx
+        return (module, ptx, self.device.registers(ptx, name), 0, *most)
 
     def unload_module(self, module: Any) -> None:
         """Nothing is kept."""

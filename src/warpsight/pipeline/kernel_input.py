@@ -43,7 +43,7 @@ def ptx_of(kernel: Any) -> str:
         return str(asm["ptx"])
     if not callable(getattr(kernel, "inspect_asm", None)):
         remedy = "give a path, PTX text, what numba.cuda.compile returns, or a compiled Numba or Triton kernel"
-        raise UsageError(f"a {type(kernel).__name__} contains no PTX", place="source", remedy=remedy)
+        raise UsageError(f"an object of type {type(kernel).__name__} contains no PTX", place="source", remedy=remedy)
     listing = kernel.inspect_asm()
     texts = [listing] if isinstance(listing, str) else list(listing.values())
     if len(texts) == 1:
@@ -106,7 +106,8 @@ def prepare(request: KernelRequest, gpu: GpuSpec | None = None) -> ReadyLaunch:
         architecture = variant_of(source, architecture)
     with lines_of(source.path):
         registers = register_use(source, launch.kernel, spec.registers, architecture)
-    notes = tuple(text.strip() for text in (source.warnings, registers.note, note) if text.strip())
+    texts = (source.warnings, registers.note, note, *launch_spec.notes_on_arrays(spec, launch))
+    notes = tuple(text.strip() for text in texts if text.strip())
     sample = sample_size(request.sample, launch.blocks)
     return ReadyLaunch(source, launch, registers, limit, threads, sample, spec.seed, notes, _run_options(request), architecture)
 

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
+from os.path import isfile
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from warpsight.base.errors import UsageError
+from warpsight.base.errors import UsageError, suggestion
 from warpsight.gpu.key import WORD
 from warpsight.kernels.arguments import scalar_number
 from warpsight.kernels.launch_check import parse_dim3
+from warpsight.kernels.launch_file import LaunchSpec
+from warpsight.kernels.sources import source_texts
 from warpsight.kernels.triton_kernel import OPTIONS
 from warpsight.kernels.values import has_names
 from warpsight.pipeline.kernel_input import PythonLaunch, is_launch_file, tuned_configurations, written_launch
@@ -111,8 +115,32 @@ def _of_axes(request: KernelRequest, axes: Mapping[str, str | Sequence[Any]]) ->
     _, columns = draw(list(parsed.values()), Sampling())
     rows = zip(*(columns[axis.key].tolist() for axis in parsed.values()), strict=True)
     choices = [tuple(zip(parsed, map(_text, row), strict=True)) for row in rows]
-    written_launch(launched(request, choices[0]))  # what no configuration can do is refused before any is compiled
+    # what no configuration can do is refused before any is compiled
+    _refuse_unread(written_launch(launched(request, choices[0])), [name for name in parsed if name.startswith("define.")])
     return _default(request, parsed), choices
+
+
+def _refuse_unread(launch: LaunchSpec | PythonLaunch, names: Sequence[str]) -> None:
+    """Raise UsageError for a macro that neither the source nor the launch has: its configurations would all be the same.
+
+    Of a source that includes headers of others, nobody knows what these read.
+    """
+    if not isinstance(launch, LaunchSpec) or not names or not isfile(str(launch.source)):
+        return
+    texts = source_texts(str(launch.source), launch.include_dirs)
+    if not texts or any(_OF_OTHERS.search(text) for text in texts):
+        return
+    stated = (launch.grid, launch.block, launch.shared, launch.args, [each.partition("=")[2] for each in launch.defines])
+    words = set(_WORD.findall("\n".join([*texts, *map(str, stated)])))
+    macros = {each.partition("=")[0] for each in launch.defines} | set(_UPPER.findall(texts[0]))
+    for name in map(shown_name, names):
+        if name not in words:
+            what = f"{launch.source} does not read the macro {name}{suggestion(name, macros - {name})}"
+            raise UsageError(what, place=f"axes {name}", remedy="vary a macro that the source or the launch reads")
+
+
+_OF_OTHERS = re.compile(r"^[ \t]*#[ \t]*include[ \t]*[^\"\s]", re.MULTILINE)
+_WORD, _UPPER = re.compile(r"\w+"), re.compile(r"\b[A-Z][A-Z0-9_]+\b")
 
 
 def _axis(name: str, values: str | Sequence[Any]) -> Axis:

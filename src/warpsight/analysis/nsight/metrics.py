@@ -471,7 +471,7 @@ def chosen_sections(names: Sequence[str]) -> list[str]:
         identifier = name if name in SECTIONS else titles.get(name.lower(), "")
         if not identifier:
             what = f'"{name}" is not a section of a prediction{suggestion(name, SECTIONS)}'
-            raise UsageError(what, place="section", remedy=f"known: {', '.join(SECTIONS)}")
+            raise UsageError(what, place="sections", remedy=f"known: {', '.join(SECTIONS)}")
         chosen.append(identifier)
     return list(dict.fromkeys(chosen))
 

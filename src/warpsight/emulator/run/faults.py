@@ -165,7 +165,8 @@ def thread_text(block: tuple[int, int, int], thread: tuple[int, int, int]) -> st
 def place_of(path: str, instruction: Instruction) -> str:
     """Source line if known, else the PTX line, or where the instruction is in machine code."""
     if instruction.file or instruction.ptx_line:
-        return f"{instruction.file}:{instruction.line}" if instruction.file else f"{path}:{instruction.ptx_line}"
+        file = path if path.startswith("<") and instruction.file.endswith(f"/{path}") else instruction.file  # a text has no folder
+        return f"{file}:{instruction.line}" if file else f"{path}:{instruction.ptx_line}"
     return f"{path}: {_line_of(instruction)}"
 
 
