@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import argparse
 import ast
+import gc
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 
 FILE_LINES, FUNCTION_LINES, LOCAL_IMPORTS = 500, 60, 20
@@ -44,13 +46,30 @@ def _sizes(root: Path) -> Iterator[str]:
             if len(lines) > FILE_LINES:
                 yield f"{place}: {len(lines)} lines, the limit is {FILE_LINES}"
             if folder in BUDGETED and path.suffix == ".py":
-                for line, name, length in long_functions(path, "\n".join(lines)):
+                for line, name, length in _long_functions(path):
                     yield f"{place}:{line}: {name} has {length} lines, the limit is {FUNCTION_LINES}"
 
 
-def long_functions(path: Path, source: str) -> Iterator[tuple[int, str, int]]:
-    """(line, name, lines) of each function that is too long. Raises SyntaxError if `source` is not Python."""
-    for node in ast.walk(ast.parse(source, str(path))):
+@cache
+def _tree(path: Path) -> ast.Module:
+    """Raises SyntaxError if the file is not Python."""
+    return ast.parse(path.read_text(encoding="utf-8"), str(path))
+
+
+def _statements(path: Path) -> Iterator[tuple[ast.AST, bool]]:
+    """All of a file but its expressions, in order, and whether it stands inside a function."""
+    waiting: list[tuple[ast.AST, bool]] = [(_tree(path), False)]
+    while waiting:
+        node, inside = waiting.pop()
+        yield node, inside
+        inside = inside or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        children = [child for child in ast.iter_child_nodes(node) if not isinstance(child, ast.expr)]
+        waiting += [(child, inside) for child in reversed(children)]
+
+
+def _long_functions(path: Path) -> Iterator[tuple[int, str, int]]:
+    """(line, name, lines) of each function that is too long."""
+    for node, _ in _statements(path):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             lines = (node.end_lineno or node.lineno) - node.lineno + 1
             if lines > FUNCTION_LINES:
@@ -65,9 +84,12 @@ class House:
         self.imports: dict[str, set[str]] = {}
         self.local_imports: list[str] = []  # "path:line" of each import inside a function
         for name, path in self.files.items():
-            tree = ast.parse(path.read_text(encoding="utf-8"))
-            self.imports[name] = {module for node in ast.walk(tree) for module in self._imported(node)} - {name}
-            self.local_imports += [f"{path.relative_to(folder)}:{line}" for line in _lines_of_local_imports(tree)]
+            self.imports[name] = {module for node, _ in _statements(path) for module in self._imported(node)} - {name}
+            self.local_imports += [
+                f"{path.relative_to(folder)}:{node.lineno}"
+                for node, inside in _statements(path)
+                if inside and isinstance(node, ast.Import | ast.ImportFrom)
+            ]
 
     def _imported(self, node: ast.AST) -> Iterator[str]:
         """The modules of this house that one statement imports."""
@@ -86,18 +108,6 @@ class House:
     def circles(self) -> list[Circle]:
         """The strongly connected components of more than one module (Tarjan, 1972)."""
         return _components(self.imports)
-
-
-def _lines_of_local_imports(tree: ast.Module) -> Iterator[int]:
-    """The lines of imports inside functions, in order."""
-    waiting: list[tuple[ast.AST, bool]] = [(tree, False)]
-    while waiting:
-        node, inside = waiting.pop()
-        if inside and isinstance(node, ast.Import | ast.ImportFrom):
-            yield node.lineno
-        elif not isinstance(node, ast.expr):
-            inside = inside or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-            waiting += [(child, inside) for child in reversed(list(ast.iter_child_nodes(node)))]
 
 
 def _module_name(path: Path) -> str:
@@ -154,6 +164,7 @@ def main() -> int:
     parser.add_argument("root", nargs="?", type=Path, default=Path(__file__).resolve().parents[1], help="default: this repository")
     parser.add_argument("--figures", action="store_true", help="print the structure of src/ in numbers")
     options = parser.parse_args()
+    gc.disable()  # the trees are needed to the end
     if options.figures:
         for name, number in figures(options.root).items():
             print(f"{number:8,}  {name}")

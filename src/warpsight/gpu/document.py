@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import lru_cache
@@ -166,13 +166,15 @@ def check_bounds(key: Key, number: float, place: str) -> None:
 
 def read_values(document: Document, problems: Problems) -> dict[str, Value | None]:
     """The values of one file with the sources that this file gives them; None for a key whose text was refused."""
+    wild = [pattern for pattern in document.sources if not _WILDCARDS.isdisjoint(pattern)]
     for pattern, text in document.sources.items():  # a source for a key that does not exist is a misspelt key
-        if not any(fnmatchcase(name, pattern) for name in (*KEYS, *document.settings)):
+        names = (*KEYS, *document.settings)
+        if not any(fnmatchcase(name, pattern) for name in names) if pattern in wild else pattern not in names:
             near = suggestion(pattern, [*KEYS, *every_parameter(), *(f"{section}.*" for section in SECTIONS)])
             problems.add(f"sources: {pattern} matches no key{near}", place=text.place, remedy='write a key, or "l1.*"')
     values: dict[str, Value | None] = {}
     for name, text in document.settings.items():
-        source = _source(name, document.sources)
+        source = _source(name, document.sources, wild)
         key = key_of(name)
         if not source and key.numeric:
             remedy = f'under `sources:` add `{name}: "..."`: a paper, a data sheet, a measurement, or the word "estimated"'
@@ -190,9 +192,14 @@ def checked(key: Key, text: Text, source: str, problems: Problems) -> Value | No
         return None
 
 
-def _source(name: str, sources: Mapping[str, Text]) -> str:
-    """The source that the most specific pattern gives: the one with the most characters that are not wildcards."""
-    fitting = [pattern for pattern in sources if fnmatchcase(name, pattern)]
+_WILDCARDS = frozenset("*?[")
+
+
+def _source(name: str, sources: Mapping[str, Text], wild: Sequence[str]) -> str:
+    """The source that the most specific pattern gives: the one with the most characters that are not wildcards. Those with
+    wildcards are `wild`.
+    """
+    fitting = [*([name] if name in sources else []), *(pattern for pattern in wild if fnmatchcase(name, pattern))]
     best = max(fitting, key=lambda pattern: len(pattern) - pattern.count("*") - pattern.count("?"), default="")
     return " ".join(sources[best].text.split()) if best else ""
 

@@ -90,20 +90,24 @@ def _read(path: str) -> Any:
 
 def _unfit(document: Any) -> str:
     """Why JSON cannot be a result, whatever its keys (Python reads more than JSON allows); empty if it can."""
-    waiting = [(document, 0)]
-    while waiting:
-        value, depth = waiting.pop()
-        if depth > _DEEPEST:
-            return f"is nested deeper than {_DEEPEST} levels"
-        if isinstance(value, dict):
-            waiting += [(each, depth + 1) for pair in value.items() for each in pair]
-        elif isinstance(value, list):
-            waiting += [(each, depth + 1) for each in value]
-        elif isinstance(value, int | float) and not abs(value) <= _LARGEST:
-            return "has an invalid number (NaN, infinity, or out of range)"
-        elif isinstance(value, str) and not value.isascii() and any("\ud800" <= letter <= "\udfff" for letter in value):
-            return "has a string with a lone surrogate"
-    return ""
+    level = [document]
+    for _ in range(_DEEPEST + 1):
+        below: list[Any] = []
+        for value in level:
+            if isinstance(value, str):
+                if not value.isascii() and any("\ud800" <= letter <= "\udfff" for letter in value):
+                    return "has a string with a lone surrogate"
+            elif isinstance(value, dict):
+                below += value
+                below += value.values()
+            elif isinstance(value, list):
+                below += value
+            elif isinstance(value, int | float) and not abs(value) <= _LARGEST:
+                return "has an invalid number (NaN, infinity, or out of range)"
+        if not below:
+            return ""
+        level = below
+    return f"is nested deeper than {_DEEPEST} levels"
 
 
 def _predictions(content: Any, path: str) -> list[dict[str, Any]]:

@@ -8,8 +8,8 @@ import ctypes
 import functools
 import gc
 import struct
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -124,9 +124,7 @@ def compile_kernel(
         builder = KernelBuilder(
             llvm_module, function, graph, symbols, module.path, instructions, checks, probes, clustered, part, briefly
         )  # fmt: skip
-        with _without_collection():
-            builder.build()
-            rest, taken = separate(llvm_module)
+        rest, taken = _generated(builder)
         known.update(taken)
         shared = [*taken.values(), *driver_functions(graph.waits.independent, checks)]
         called = dict.fromkeys([*llvm_module.globals, *(name for each in shared for name in each.calls)])
@@ -159,13 +157,15 @@ def compile_kernel(
     )  # fmt: skip
 
 
-@contextmanager
-def _without_collection() -> Iterator[None]:
-    """All that is made for a module lives as long as the module: to search it for garbage takes a fifth of the time."""
+def _generated(builder: KernelBuilder) -> tuple[str, dict[str, SharedFunction]]:
+    """Build the module of a kernel, and separate it. All that is made for it is needed until then: to search that for garbage takes
+    a fifth of the time.
+    """
     was_on = gc.isenabled()
     gc.disable()
     try:
-        yield
+        builder.build()
+        return separate(builder.module)
     finally:
         if was_on:
             gc.enable()
