@@ -4,6 +4,7 @@ stack of each lane in local memory (`alloca`, `stacksave`, `stackrestore`).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -232,7 +233,8 @@ def _generic(helper: HelperFrame, addresses: Value, access: Access) -> list[Valu
     def inside(window: int) -> list[Value]:
         return _in_window(helper, window, window_offset(helper, addresses, window), access, addresses)
 
-    parts = [(elsewhere, device), *((mask, partial(inside, window)) for window, mask in windows.items())]
+    parts: list[tuple[Value, Callable[[], list[Value]]]] = [(elsewhere, device)]
+    parts += [(mask, partial(inside, window)) for window, mask in windows.items()]
     *values, sectors, degree = in_parts(helper, [*access.nothing(), I32(0), I32(0)], parts)
     emit_event_byte(helper, sectors)
     emit_event_byte(helper, degree)
