@@ -131,7 +131,7 @@ MISTAKES: list[tuple[tuple[str, ...], str, str]] = [
     (("config", "modle"), 'did you mean "model"?', "config --help"),
     (("completion", "tcsh"), '"tcsh" is not one of bash, zsh, fish', "completion --help"),
     (("gpus", "show"), "the following arguments are required: NAME|FILE", "gpus show --help"),
-    (("serve", "nothere"), "nothere: is not a folder", "give the folder"),
+    (("serve", "nothere"), "nothere: is not a folder", "make it with mkdir"),
     (("run", "./nothere"), "./nothere: no such program", "as you would start it"),
 ]
 

@@ -226,6 +226,15 @@ def test_error_of_nvcc_is_worded_as_it_does(tmp_path: Path, monkeypatch: pytest.
         load_source(HOST)
 
 
+def test_header_that_nvcc_does_not_find_has_a_wrong_name_or_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = "k.cu:2:10: fatal error: nosuch.h: No such file or directory"
+    _fake_nvcc(tmp_path, f'[ "$1" = --version ] && exit\necho "{said}" >&2\nexit 2')
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(CompileError, match=r"nvcc refuses it") as caught:
+        load_source("#include <nosuch.h>\n" + HOST)
+    assert caught.value.remedy.startswith("check the name of nosuch.h, or name the folder that has it with -I")
+
+
 def test_missing_compiler_names_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(libraries, "toolkit_folders", list)
     with pytest.raises(MissingLibraryError, match=r"libnvrtc\.so\.13 is not installed") as caught:

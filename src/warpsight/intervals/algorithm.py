@@ -17,11 +17,10 @@ The file has the register dependences as flat arrays, the compiled walks over th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import wraps
 from itertools import pairwise
-from typing import Any, Concatenate, ParamSpec, TypeVar, cast
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -30,7 +29,16 @@ from warpsight.base.compiled import inlined, jit
 from warpsight.intervals.interval_profile import Floats
 from warpsight.isa.sass.native import BARRIERS, operand_cycles
 from warpsight.traces.path_store import pieces, sums_of_paths
-from warpsight.traces.schema import COPIES, GROUP_KINDS, NEXT_GROUP, PRODUCTS, READS, KernelTrace, StaticInstruction
+from warpsight.traces.schema import (
+    COPIES,
+    GROUP_KINDS,
+    NEXT_GROUP,
+    PRODUCTS,
+    READS,
+    KernelTrace,
+    StaticInstruction,
+    kept_of_code,
+)  # fmt: skip
 
 Ints = npt.NDArray[np.int32]
 Longs = npt.NDArray[np.int64]
@@ -136,34 +144,6 @@ class _Registers:
     def groups(self) -> Groups:
         """The rows of `Dependences.groups`."""
         return np.array(list(self.rows.values()), dtype=np.int64).reshape(-1, 3)
-
-
-# What follows from the code alone is asked for again with every GPU and every change that is evaluated: of so many kernels it is
-# kept.
-_KEPT = 8
-Code = TypeVar("Code", bound=Sequence[StaticInstruction])
-Made = TypeVar("Made")
-Rest = ParamSpec("Rest")
-
-
-def kept_of_code(make: Callable[Concatenate[Code, Rest], Made]) -> Callable[Concatenate[Code, Rest], Made]:
-    """What `make` makes of instructions, and arrays if it takes any, is kept; nobody may change it.
-
-    Instructions are known by their identity: to compare or to hash all of them takes as long as much of what is made.
-    """
-    kept: list[tuple[object, tuple[Any, ...], Made]] = []
-
-    @wraps(make)
-    def kept_or_made(instructions: Code, /, *rest: Rest.args, **named: Rest.kwargs) -> Made:
-        arrays: tuple[Any, ...] = rest
-        for same, others, made in kept:
-            if same is instructions and all(np.array_equal(one, other) for one, other in zip(arrays, others, strict=True)):
-                return made
-        made = make(instructions, *rest, **named)
-        kept[:] = [(instructions, arrays, made), *kept[: _KEPT - 1]]
-        return made
-
-    return cast(Callable[Concatenate[Code, Rest], Made], kept_or_made)
 
 
 @kept_of_code

@@ -19,12 +19,12 @@ from warpsight.base.room import drop_pages
 from warpsight.caches.miss_profile import Counts, MissProfile
 from warpsight.gpu.operations import occupied, pass_cycles, remote_pass_cycles
 from warpsight.gpu.spec import CacheSpec, GpuSpec
-from warpsight.intervals.algorithm import Longs, kept_of_code, plain
+from warpsight.intervals.algorithm import Longs, plain
 from warpsight.intervals.interval_profile import Activity, Floats, KernelCounts, LaunchTotals
 from warpsight.traces.events import EventReader, sectors_of_event
 from warpsight.traces.late import sum_of
 from warpsight.traces.path_store import executions_of_blocks
-from warpsight.traces.schema import ATOMIC, LOAD, SECTOR_BYTES, STORE, KernelTrace, StaticInstruction
+from warpsight.traces.schema import ATOMIC, LOAD, SECTOR_BYTES, STORE, KernelTrace, StaticInstruction, kept_of_code
 
 
 def path_use(trace: KernelTrace) -> tuple[Longs, Longs]:

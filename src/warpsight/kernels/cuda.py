@@ -181,6 +181,7 @@ def _run_nvcc(command: list[str], place: str) -> tuple[int, str, str]:
 
 
 # Code of libraries is often compiled with both: those of CUTLASS's build, and the first of PyTorch's for extensions.
+_NVCC_REFUSES = "nvcc refuses it:"
 _AS_EXTENSIONS = ("--expt-relaxed-constexpr", "--expt-extended-lambda")
 
 
@@ -199,7 +200,7 @@ def compile_with_nvcc(nvcc: str, text: str, path: str, options: CompileOptions) 
         code, said, complained = _run_nvcc([*command, "-x", "cu", "-o", str(output), str(source)], path)
         log = (complained + said).replace(str(source), path).strip()
         if code != 0 or not output.is_file():
-            raise CompileError(f"nvcc refuses it:\n{log}", place=path)
+            raise CompileError(f"{_NVCC_REFUSES}\n{log}", place=path)
         return CompiledCuda(output.read_text(encoding="utf-8", errors="replace"), {}, log)
 
 
@@ -242,6 +243,8 @@ def _without_header(error: CompileError, text: str) -> CompileError:
         remedy = f"{header} is of {device}: name the folder of its headers with -I"
     elif re.search(rf'#[ \t]*include[ \t]*"[^"]*{re.escape(header)}"', text) or "/" in header:
         remedy = f"name the folder that has {header} with -I; if only host code needs it, {_HIDE}"
+    elif error.what.startswith(_NVCC_REFUSES):  # which would have found a standard header
+        remedy = f"check the name of {header}, or name the folder that has it with -I; if only host code needs it, {_HIDE}"
     else:
         remedy = _GUARD_REMEDY
     return CompileError(error.what, place=error.place, remedy=remedy)

@@ -21,8 +21,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
-from typing import Any, Protocol, TypeVar
+from functools import lru_cache, wraps
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -226,6 +226,34 @@ class StaticInstruction:
         return self.at_barrier and self.is_block_barrier
 
 
+# What follows from the code alone is asked for again with every GPU and every change that is evaluated: of so many kernels it is
+# kept.
+_KERNELS_KEPT = 8
+Code = TypeVar("Code", bound=Sequence[StaticInstruction])
+Made = TypeVar("Made")
+Rest = ParamSpec("Rest")
+
+
+def kept_of_code(make: Callable[Concatenate[Code, Rest], Made]) -> Callable[Concatenate[Code, Rest], Made]:
+    """What `make` makes of instructions, and arrays if it takes any, is kept; nobody may change it.
+
+    Instructions are known by their identity: to compare or to hash all of them takes as long as much of what is made.
+    """
+    kept: list[tuple[object, tuple[Any, ...], Made]] = []
+
+    @wraps(make)
+    def kept_or_made(instructions: Code, /, *rest: Rest.args, **named: Rest.kwargs) -> Made:
+        arrays: tuple[Any, ...] = rest
+        for same, others, made in kept:
+            if same is instructions and all(np.array_equal(one, other) for one, other in zip(arrays, others, strict=True)):
+                return made
+        made = make(instructions, *rest, **named)
+        kept[:] = [(instructions, arrays, made), *kept[: _KERNELS_KEPT - 1]]
+        return made
+
+    return cast(Callable[Concatenate[Code, Rest], Made], kept_or_made)
+
+
 def products_are_awaited(instructions: Sequence[StaticInstruction]) -> bool:
     """Whether waits for products are known; else, as in traces of other tools, registers say who waits for a product."""
     return any(i.commits_products or (i.wait_kind == PRODUCTS and i.wait_groups >= 0) for i in instructions)
@@ -342,7 +370,6 @@ class InMemory(ChunkSource):
         return iter(self._chunks)
 
 
-Made = TypeVar("Made")
 _MOST_KEPT = 2 << 20  # bytes of events of which something is kept with a trace: some hundred bytes each
 
 

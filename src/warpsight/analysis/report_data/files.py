@@ -190,7 +190,8 @@ class ResultFolder:
         self.folder = Path(folder)
         self._known: dict[ResultFile, ResultSummary | str] = {}
         if not self.folder.is_dir():
-            raise UsageError("is not a folder", place=str(folder), remedy="give the folder with your results")
+            remedy = "give its folder" if self.folder.exists() else "make it with mkdir, or give the folder with your results"
+            raise UsageError("is not a folder", place=str(folder), remedy=remedy)
 
     def items(self) -> list[ResultFile]:
         """The current files, by name: studies, and all JSON files; the page of one that is not a result shows the error."""
