@@ -243,7 +243,7 @@ def kept_of_code(make: Callable[Concatenate[Code, Rest], Made]) -> Callable[Conc
 
     @wraps(make)
     def kept_or_made(instructions: Code, /, *rest: Rest.args, **named: Rest.kwargs) -> Made:
-        arrays: tuple[Any, ...] = rest
+        arrays: tuple[Any, ...] = (*rest, *named.values())
         for same, others, made in kept:
             if same is instructions and all(np.array_equal(one, other) for one, other in zip(arrays, others, strict=True)):
                 return made
