@@ -64,6 +64,7 @@ API error_t_ cudaOccupancyMaxPotentialClusterSize(int *size, const void *key, co
 API error_t_ cudaStreamAddCallback(void *stream, void (*call)(void *, error_t_, void *), void *data, unsigned flags);
 API error_t_ cudaStreamCreateWithPriority(void **result, unsigned flags, int priority);
 API error_t_ cudaStreamDestroy(void *stream);
+API error_t_ cudaStreamGetDevice(void *stream, int *device);
 API error_t_ cudaStreamGetFlags(void *stream, unsigned *flags);
 API error_t_ cudaStreamGetId(void *stream, unsigned long long *id);
 API error_t_ cudaStreamGetPriority(void *stream, int *priority);
