@@ -349,7 +349,7 @@ def _streams(chunk: TraceChunk) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.u
 
 
 _MOST_UNPACKED = 16 << 20  # bytes of chunks that are kept as they were recorded, too
-_MOST_JOINED = 1 << 16  # bytes of chunks that become one, as each costs its readers some hundred microseconds
+_MOST_JOINED = 1 << 15  # bytes of chunks that become one: each costs its readers some hundred microseconds
 
 
 def _joined(chunks: Sequence[TraceChunk]) -> list[TraceChunk]:
