@@ -82,7 +82,7 @@ def test_compiled_kernels_of_python_compilers_give_their_ptx(saxpy: Path) -> Non
 
 
 def test_object_without_ptx_is_refused() -> None:
-    with pytest.raises(UsageError, match="a dict contains no PTX"):
+    with pytest.raises(UsageError, match="an object of type dict contains no PTX"):
         warpsight.trace({}, grid=1, block=1)
     with pytest.raises(UsageError, match="not compiled for any signature"):
         warpsight.trace(SimpleNamespace(inspect_asm=dict), grid=1, block=1)

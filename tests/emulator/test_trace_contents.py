@@ -11,6 +11,7 @@ from emulator_launch import KERNELS, cuda, launch, ptx, whole
 from trace_reader import Access, accesses, path_of
 
 import warpsight
+from warpsight.traces import packing
 from warpsight.traces.schema import KernelTrace
 
 pytestmark = pytest.mark.unit
@@ -142,6 +143,7 @@ def test_small_buffers_change_how_often_they_are_drained_and_nothing_else(
         plain(self, context, cursor, end, soft, (32, *shape[1:]), *rest, **more)
 
     monkeypatch.setattr(buffers.Buffer, "__init__", tiny)
+    monkeypatch.setattr(packing, "_MOST_JOINED", 0)
     got, again = run()
     assert len(list(got.chunks)) > len(list(wanted.chunks)) == 1
     same(got, wanted)
@@ -157,6 +159,7 @@ def test_thousands_of_different_paths_are_kept_apart(monkeypatch: pytest.MonkeyP
         plain(self, context, cursor, end, soft, (1000, *shape[1:]), *rest, **more)
 
     monkeypatch.setattr(buffers.Buffer, "__init__", small)
+    monkeypatch.setattr(packing, "_MOST_JOINED", 0)
     # Block b makes b % 2500 + 1 rounds; the last 500 blocks repeat paths that are known.
     body = "mov.u32 %r1, %ctaid.x;\nrem.u32 %r1, %r1, 2500;\nL: sub.u32 %r1, %r1, 1;\nsetp.ge.s32 %p1, %r1, 0;\n@%p1 bra L;\nret;"
     trace = launch(ptx(body), "k", 3000, 32, [words(1)])

@@ -356,7 +356,8 @@ def _joined(chunks: Sequence[TraceChunk]) -> list[TraceChunk]:
     """The same warps in fewer chunks: small ones that follow each other are one."""
     groups, room = list[list[TraceChunk]](), 0
     for chunk in chunks:
-        size = sum(int(np.diff(offset).sum()) * width for offset, width in ((chunk.event_offset, 1), (chunk.sector_offset, 4)))
+        streams = ((chunk.event_offset, 1), (chunk.sector_offset, 4))
+        size = 4 * len(chunk.path) + sum(int(np.diff(offset).sum()) * width for offset, width in streams)
         if size > room or not groups:
             groups.append([])
             room = _MOST_JOINED
