@@ -163,10 +163,12 @@ def test_server_that_is_killed_leaves_no_process_of_an_answer_behind(tmp_path: P
     (tmp_path / "starting.py").write_text(STARTING)
     with subprocess.Popen([sys.executable, str(tmp_path / "starting.py")], stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
-        pid, kind = server.stdout.readline().split()
-        running = Path(f"/proc/{pid}/stat")
-        assert kind == "form" and running.exists()
-        server.kill()
+        try:
+            pid, kind = server.stdout.readline().split()
+            running = Path(f"/proc/{pid}/stat")
+            assert kind == "form" and running.exists()
+        finally:  # else to leave the block would wait for the server
+            server.kill()
         end = time.monotonic() + 30.0
         while running.exists() and running.read_text().rpartition(")")[2].split()[0] != "Z":
             assert time.monotonic() < end, "the process of the answer is still there"
