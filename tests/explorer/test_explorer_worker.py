@@ -153,7 +153,7 @@ from warpsight.explorer.worker import Limits, Worker
 if __name__ == "__main__":
     question = examples()[0].question
     source = "__global__ void forever(int* x) { while (true) atomicAdd(x, 1); }"
-    answer = Worker(replace(question, source=source, grid="1", block="32", args={"x": "s32[1]:zeros"}), Limits(600.0))
+    answer = Worker(replace(question, source=source, grid="1", block="32", args={"x": "i32[1]:zeros"}), Limits(600.0))
     print(answer.pid, next(answer.events())[0], flush=True)
     time.sleep(600)
 """
