@@ -32,6 +32,8 @@ def _issue_turn(state: State, sm: int, number: int) -> bool:
     # A greedy scheduler must not favour the warp that next moves into the slot of one that ended.
     scheduler.last = -1 if ends and machine.policy == GTO else scheduler.picked
     if kind == DO_MEMORY:
+        # Schedulers take turns with the load-store unit: none is served before the others when all wait for room in its queue.
+        state.sms[sm].lsu.turn = number + 1 if number + 1 < machine.schedulers else 0
         issue(state, sm, slot, now)
         state.warps[slot].gap = 0
         advance(state, slot, now)
@@ -44,8 +46,9 @@ def _next_actor(state: State, sm: int) -> int:
     """What of `sm` acts first: the number of a warp scheduler, or of none for the load-store unit. Keeps the time in the SM."""
     unit, schedulers = state.sms[sm], state.machine.schedulers
     actor, time = schedulers, unit.lsu.next_event
-    # A tie goes to the scheduler with the lowest number.
-    for number in range(schedulers - 1, -1, -1):
+    for after in range(schedulers - 1, -1, -1):
+        number = unit.lsu.turn + after
+        number -= schedulers if number >= schedulers else 0
         acts = next_event(state, sm, number)
         if acts <= time:
             actor, time = number, acts

@@ -266,6 +266,7 @@ class LoadStoreUnit(Record):
     head: int  # of the queue
     length: int
     room_since: int  # when the queue was last full
+    turn: int  # the scheduler that goes first of those that act at the same time
 
 
 class WaitingAccess(Record):
