@@ -1,13 +1,14 @@
 """Sampled waves of long blocks, each in a simulation of its own, several at a time on threads of this machine.
 
 A simulation of many stretches of blocks one after the other gives each the L2 and the disorder that those before have left. Where
-blocks are long, a stretch can begin in that state: its blocks are everywhere in their loops, and what they have read before is more
-than the L2 holds, or all that there is lies in the L2 anyway. Then nothing of a stretch depends on the others, and a part of the
+blocks are long, a stretch can begin in that state: its blocks are as far apart as they have got by then, and what they have read before
+is more than the L2 holds, or all that there is lies in the L2 anyway. Then nothing of a stretch depends on the others, and a part of the
 time that a wave takes shows what all of it does.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
@@ -43,6 +44,9 @@ _BATCH, _LEAST_BATCHES = 1 / 16, 4  # of the first wave: accesses of a wave, and
 _STEADY = 0.01  # by which the misses of two batches of the first wave may differ when its simulation ends
 WRITE_BACKS = ("dram_writes", "dram_write_sectors")
 _REPLAYED = 2  # times the L2: so much of what was read before decides what it holds
+_STARTED = 1 / 4  # of the first wave: so far it is simulated to see how fast blocks get out of step
+_LEAST_READ = 1 / 4  # of a loop that has been run when a stretch begins: before, the L2 holds what blocks before it have read
+_GOLDEN = (math.sqrt(5) - 1) / 2
 _SECONDS = 0.5  # between two reports
 
 Simulated = Callable[..., CacheSimulation]
@@ -71,17 +75,30 @@ def begins_unknown(first: KernelTrace, gpu: GpuSpec, stretches: int) -> bool:
     a wave that begins as one of them blocks have read too little when the simulation begins.
     """
     wave, room = first.header.recorded_blocks, gpu.l2.size_bytes // gpu.l2.line_bytes
-    return any(_read_before(LateWarps(first, _shares(wave, wave, k)), gpu)[1] < room for k in range(1, stretches))
+    return any(_read_before(LateWarps(first, _shares(wave, wave, k, 0.0)), gpu)[1] < room for k in range(1, stretches))
 
 
-def _shares(blocks: int, wave: int, number: int, *, in_order: bool = False) -> npt.NDArray[np.float64]:
-    """The last share of its laps that each of the `blocks` of a stretch runs: all, but those that begin at once, a `wave`, are at
-    any place, evenly distributed, or `in_order` of their numbers, in which they start: each is farther than those behind it. Which
-    is where differs from stretch to stretch, so that their spread shows how much that decides.
+def _shares(blocks: int, wave: int, number: int, apart: float) -> npt.NDArray[np.float64]:
+    """The last share of its laps that each of the `blocks` of a stretch runs: all, but those that begin at once, a `wave`. Of these
+    the standard deviation is `apart`, around a place that differs from stretch to stretch. Blocks start in the order of their
+    numbers, so each is farther than those behind it; one that has come to its end makes room for the last of them, at its beginning.
     """
     share, random = np.ones(blocks), np.random.default_rng(number)
-    share[:wave] = np.sort(random.random(wave)) if in_order else (random.permutation(wave) + 0.5) / wave
+    middle = (1 - _LEAST_READ) * (number * _GOLDEN % 1)
+    left = (middle + apart * random.standard_normal(wave)) % 1
+    share[:wave] = np.sort(np.where(left > 0, left, 1))
     return share
+
+
+def _relative_spread(memory: Memory, events: npt.NDArray[np.int64], warps_per_block: int) -> float:
+    """The standard deviation of how far resident blocks have come, relative to the mean. `events`: bytes of events of each warp."""
+    numbers = memory["slots"]["id"]
+    warps, numbers = memory["warps"][numbers >= 0], numbers[numbers >= 0]
+    left = warps["event_end"] - warps["event"] + warps["event_laps"].astype(np.int64) * warps["event_period"]
+    _, block = np.unique(numbers // warps_per_block, return_inverse=True)
+    done, whole = (np.bincount(block, weights=each) for each in (events[numbers] - left, events[numbers]))
+    come = done / np.maximum(whole, 1)
+    return float(come.std() / max(come.mean(), 1e-9)) if len(come) else 0.0
 
 
 def _read_before(late: LateWarps, gpu: GpuSpec) -> tuple[npt.NDArray[np.int64], int]:
@@ -143,12 +160,13 @@ class Stretches:
     ) -> None:
         self._sample, self._gpu, self._simulated, self._progress, self._held = sample, gpu, simulated, progress, between
         self._wave = int(sample.start[1])
-        self._ended, self._stopped = dict[int, int](), False
+        self._ended, self._stopped, self._drift = dict[int, int](), False, 0.0
 
     def all(self, before: L2Lines | None, warm: bool) -> list[Stretch]:
         """All stretches in order. `before`: what the L2 holds, where all lines have room in it; else None. Then a `warm` launch
         begins with what its last stretch leaves.
         """
+        self._drift = self._drift_of_wave(before)
         found: dict[int, Stretch] = {}
         last, fits = len(self._sample.start) - 1, before is not None
 
@@ -198,9 +216,7 @@ class Stretches:
         trace = part_of(sample.executed, chosen)
         if number == 0:
             return trace, before
-        # in order a wave that fills the L2 comes to rest too slowly (ADR 0067)
-        in_order = self._held is not None
-        late = LateWarps(trace, _shares(trace.header.recorded_blocks, self._wave, number, in_order=in_order))
+        late = LateWarps(trace, _shares(trace.header.recorded_blocks, self._wave, number, self._apart(number)))
         if before is None:
             rows, lines = _read_before(late, gpu)
             if self._held is not None:
@@ -237,6 +253,21 @@ class Stretches:
         earlier, later = window.counts_of_halves()
         both = {name: earlier[name] + later[name] for name in COUNTS}
         return Stretch(scaled(both), (scaled(earlier), scaled(later)), window.halves(), left)
+
+    def _apart(self, number: int) -> float:
+        """How far blocks are apart when stretch `number` begins, as a part of their time: each wave adds to it independently of those
+        before, and stretches are in parts of the launch of the same length, but for the last one.
+        """
+        last, waves = len(self._sample.start) - 1, self._sample.executed.header.blocks / self._wave
+        return self._drift * math.sqrt(waves * (1 if number == last else (number - 1 / 2) / (last - 1)))
+
+    def _drift_of_wave(self, before: L2Lines | None) -> float:
+        """By what part of the time of a block the ends of blocks spread that begin together, as their standard deviation."""
+        window = _Window(lambda: self._stopped, accesses=round(_STARTED * self._accesses(0)))
+        trace, before = self._part(0, before)
+        self._simulated(trace, observer=window).run(before)
+        events = np.concatenate([lengths(chunk)[0] for chunk in trace.chunks.packed()])
+        return _relative_spread(window.memory, events, trace.header.warps_per_block)
 
     def _last(self, before: L2Lines | None, fits: bool) -> Stretch:
         """The last stretch, from where its blocks are everywhere in their loops to the end of the launch."""
@@ -353,13 +384,13 @@ class _Window:
 
     def __init__(self, stopped: Callable[[], bool], first: int = 0, accesses: int = NEVER) -> None:
         self._stopped, self._first, self._accesses = stopped, first, accesses
-        self._memory: Any = None
+        self.memory: Any = None
         self._before, self._middle = dict[str, Any](), dict[str, Any]()
         self._turns, self._seen = list[int](), list[Traffic]()
         self._begin = 0
 
     def __call__(self, memory: Memory, reports: bool) -> bool:
-        self._memory = memory
+        self.memory = memory
         done = int(memory["counters"]["executions"].sum())
         if done >= self._first:
             if not self._before:
@@ -372,7 +403,7 @@ class _Window:
 
     def counts_of_halves(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """The counts in the earlier and in the later half of the window; of a stretch that ends before it, all counts as both."""
-        end = counts_of(self._memory)
+        end = counts_of(self.memory)
         nothing = {name: np.zeros_like(end[name]) for name in COUNTS}
         before = self._before or nothing
         middle = self._middle or end
