@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from warpsight.addressing.integers import trailing_zeros
+from warpsight.addressing.integers import quotient, trailing_zeros
 from warpsight.base.compiled import compiled, inlined, kept_until_changed, reference_to
 from warpsight.base.records import Address, Table
 from warpsight.simulator import bulk, codes, l1, l2
@@ -94,6 +94,26 @@ def _memory_and_slices(state: State, now: int) -> None:
 
 
 @inlined
+def _schedulers_of_sm(state: State, first: int, listed: int, now: int) -> int:
+    """One cycle of those schedulers of an SM that are in `due` from place `first` on; returns the place behind them.
+
+    The scheduler goes first that comes after the one whose access went to the load-store unit last: else, while its queue is full,
+    the first scheduler alone would get all room.
+    """
+    count, sm = state.machine.schedulers, quotient(state.due[first], state.machine.schedulers)
+    favoured, end = sm * count + state.sms[sm].turn, first
+    while end < listed and sm * count <= state.due[end] < (sm + 1) * count:
+        end += 1
+    for k in range(first, end):
+        if state.due[k] >= favoured:
+            schedule_and_issue(state, state.due[k], now)
+    for k in range(first, end):
+        if state.due[k] < favoured:
+            schedule_and_issue(state, state.due[k], now)
+    return end
+
+
+@inlined
 def _sms(state: State, now: int) -> None:
     """One cycle of the SMs."""
     sms, schedulers = state.machine.sm_count, state.machine.schedulers
@@ -108,8 +128,9 @@ def _sms(state: State, now: int) -> None:
         send_packet(state, state.sms[state.due[k]], now)
     for k in range(list_due(state, state.next_lsu, sms, turn, now)):
         work_on_accesses(state, state.sms[state.due[k]], now)
-    for k in range(list_due(state, state.next_scheduler, sms * schedulers, turn * schedulers, now)):
-        schedule_and_issue(state, state.due[k], now)
+    listed, k = list_due(state, state.next_scheduler, sms * schedulers, turn * schedulers, now), 0
+    while k < listed:
+        k = _schedulers_of_sm(state, k, listed, now)
 
 
 # -- The run. `NEED_BLOCK`: the next block is not in the trace window. `STUCK`: no unit will ever act.

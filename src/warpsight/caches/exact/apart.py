@@ -45,7 +45,7 @@ _STEADY = 0.01  # by which the misses of two batches of the first wave may diffe
 WRITE_BACKS = ("dram_writes", "dram_write_sectors")
 _REPLAYED = 2  # times the L2: so much of what was read before decides what it holds
 _STARTED = 1 / 4  # of the first wave: so far it is simulated to see how fast blocks get out of step
-_LEAST_READ = 1 / 4  # of a loop that has been run when a stretch begins: before, the L2 holds what blocks before it have read
+_LEAST_READ = 1 / 2  # of a loop that has been run when a stretch begins: before, the L2 holds what blocks before it have read
 _GOLDEN = (math.sqrt(5) - 1) / 2
 _SECONDS = 0.5  # between two reports
 
