@@ -1,4 +1,4 @@
-"""Does a warp scheduler of the cache simulation choose the warp that its policy names?"""
+"""Does a warp scheduler of the cache simulation choose the warp that its policy names, and do schedulers get equal parts of the unit?"""
 
 from __future__ import annotations
 
@@ -8,9 +8,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from small_gpu import small_gpu
+from trace_by_hand import Warp, build_trace
 
 from warpsight.base.compiled import jit, reference_to
 from warpsight.base.records import Memory
+from warpsight.caches.exact import simulate
 from warpsight.caches.exact.scheduler import pick
 from warpsight.caches.exact.state import GTO, LRR, MOST_PLACES, NEVER, State
 
@@ -73,3 +76,24 @@ def test_any_state_of_the_warps_the_policy_decides(data: Any, schedulers: int, b
     chosen = _expected(eligible, last, clock, by_age, policy)
     assert scheduler["picked"] == (-1 if chosen is None else chosen // schedulers)
     assert (scheduler["time"] == NEVER) == (chosen is None)
+
+
+@pytest.mark.parametrize("schedulers", [2, 3, 4])
+def test_schedulers_that_wait_for_the_load_store_unit_take_turns(monkeypatch: pytest.MonkeyPatch, schedulers: int) -> None:
+    """Four warps each, which make accesses of eight lines and nothing else: at any time they have made as many as others."""
+    warps, accesses = 4 * schedulers, 100
+    stream = Warp(((0, 32, accesses),), [[128 * line for line in range(8)]] * accesses)
+    trace = build_trace(["load.global.4 r0 <- q0"], [stream] * warps, warps)
+    (chunk,), made = trace.chunks, list[np.ndarray]()
+    each = chunk.events.size // (warps * accesses)  # bytes of an access
+
+    def look(memory: Memory, reports: bool) -> bool:
+        if (memory["slots"]["id"] >= 0).all():
+            left = (memory["warps"]["event_end"] - memory["warps"]["event"]) // each
+            made.append(accesses - np.bincount(memory["warps"]["scheduler"], left) / 4)
+        return False
+
+    monkeypatch.setattr(simulate, "TURNS_PER_LOOK", 50)
+    simulate.CacheSimulation(trace, small_gpu(1, schedulers=schedulers, access_queue=2), 1, observer=look).run()
+    assert len(made) > 10 and np.median(made) > 30
+    assert np.ptp(made, axis=1).max() <= 1

@@ -8,8 +8,10 @@ from functools import cache
 import numpy as np
 import pytest
 
-from warpsight.caches.exact.apart import Between, _executed, _shares, has_long_loops
+from warpsight.base.records import Memory
+from warpsight.caches.exact.apart import Between, _executed, _relative_spread, _shares, has_long_loops
 from warpsight.caches.exact.simulate import simulate_caches
+from warpsight.caches.exact.state import State
 from warpsight.caches.exact.waves import WaveMisses, wave_misses
 from warpsight.caches.miss_profile import COUNTS
 from warpsight.emulator.run.sampled import SampledRun
@@ -141,9 +143,26 @@ def test_l2_before_a_stretch_holds_shared_lines_what_its_blocks_have_read_and_ot
 
 
 def test_blocks_that_start_earlier_are_farther_in_their_loops() -> None:
-    share = _shares(14, 10, 1, in_order=True)
-    assert (np.diff(share[:10]) > 0).all() and share[0] > 0 and (share[10:] == 1).all()
-    assert (share[:10] != _shares(14, 10, 2, in_order=True)[:10]).all()
+    """Those of a wave; blocks behind it run whole. The place where most are differs from stretch to stretch."""
+    share = _shares(1400, 1000, 1, 0.05)
+    assert (np.diff(share[:1000]) >= 0).all() and share[0] > 0 and (share[1000:] == 1).all()
+    assert share[:1000].std() == pytest.approx(0.05, rel=0.1)
+    assert abs(np.median(share[:1000]) - np.median(_shares(1400, 1000, 2, 0.05)[:1000])) > 0.1
+
+
+def test_blocks_that_are_not_apart_begin_at_one_place_and_those_far_apart_everywhere() -> None:
+    assert len(set(_shares(10, 10, 3, 0.0).tolist())) == 1
+    assert np.histogram(_shares(1000, 1000, 3, 1.0), 10, (0, 1))[0].min() > 70
+
+
+def test_drift_is_how_far_blocks_have_come_relative_to_the_mean() -> None:
+    """Two blocks of two warps with 100 bytes of events and a loop: they have made 60 and 40 of 100, on average, where all have made 50."""
+    memory = Memory(State, slots=5, warps=5)
+    memory["slots"]["id"] = [0, 1, 2, 3, -1]
+    warps = memory["warps"]
+    warps["event_end"], warps["event"], warps["event_period"] = 40, [40, 40, 40, 40, 0], 20
+    warps["event_laps"] = [1, 3, 3, 3, 9]
+    assert _relative_spread(memory, np.full(4, 100), 2) == pytest.approx(0.2)
 
 
 def test_two_threads_find_what_one_finds() -> None:

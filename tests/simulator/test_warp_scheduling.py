@@ -3,6 +3,7 @@ cycle."""
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from micro import MISS, cycles_of, gpu, issues, loop, word
 from trace_by_hand import Warp, build_trace
@@ -115,6 +116,20 @@ def test_has_each_scheduler_units_of_its_own() -> None:
     spec.initiation_cycles["fp32"] = 3
     found = issues(straight("fp32 r0 <- q0", "fp32 r1 <- q1", warps=2, per_block=2), spec)
     assert [cycle for cycle, _, _ in found] == [1, 1, 4, 4]
+
+
+@pytest.mark.parametrize("schedulers", [2, 3, 4])
+def test_do_schedulers_that_wait_for_the_load_store_unit_take_turns(schedulers: int) -> None:
+    """Four warps each, which make accesses of eight lines and nothing else, in a queue of two: at any time they have issued as many
+    as others.
+    """
+    warps, accesses = 4 * schedulers, 30
+    stream = Warp(((0, 32, accesses),), [[128 * line for line in range(8)]] * accesses)
+    trace = build_trace(["load.global.4 r0 <- q0"], [stream] * warps, warps)
+    found = [warp % schedulers for _, warp, _ in issues(trace, gpu(sm={"schedulers": schedulers, "access_queue": 2}))]
+    assert len(found) == warps * accesses
+    counts = np.cumsum(np.array(found)[:, None] == np.arange(schedulers), axis=0)
+    assert np.ptp(counts[: 3 * len(found) // 4], axis=1).max() <= 4
 
 
 @pytest.mark.parametrize("latency", [63, 64, 65, 127, 128, 500])
