@@ -1,4 +1,4 @@
-"""Does a warp scheduler of the cache simulation choose the warp that its policy names, and do schedulers get equal parts of the unit?"""
+"""Does a warp scheduler of the cache simulation choose the warp that its policy names, and do schedulers take turns?"""
 
 from __future__ import annotations
 

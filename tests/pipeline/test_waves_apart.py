@@ -156,7 +156,7 @@ def test_blocks_that_are_not_apart_begin_at_one_place_and_those_far_apart_everyw
 
 
 def test_drift_is_how_far_blocks_have_come_relative_to_the_mean() -> None:
-    """Two blocks of two warps with 100 bytes of events and a loop: they have made 60 and 40 of 100, on average, where all have made 50."""
+    """Two blocks of two warps, each with a loop and 100 bytes of events, of which they have made 60 and 40 on average."""
     memory = Memory(State, slots=5, warps=5)
     memory["slots"]["id"] = [0, 1, 2, 3, -1]
     warps = memory["warps"]

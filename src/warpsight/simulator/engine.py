@@ -101,7 +101,7 @@ def _schedulers_of_sm(state: State, first: int, listed: int, now: int) -> int:
     the first scheduler alone would get all room.
     """
     count, sm = state.machine.schedulers, quotient(state.due[first], state.machine.schedulers)
-    favoured, end = sm * count + state.sms[sm].turn, first
+    favoured, end = sm * count + state.sms[sm].first_scheduler, first
     while end < listed and sm * count <= state.due[end] < (sm + 1) * count:
         end += 1
     for k in range(first, end):

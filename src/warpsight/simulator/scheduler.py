@@ -118,7 +118,7 @@ def _to_load_store_unit(state: State, sm: Sm, warp: Warp, instruction: Instructi
     access.changed = bytes_of_sector(lanes_bytes, access.repeats, max(1, access.sectors), instruction.access_bytes)
     queue = sm.async_queue if instruction.copies else sm.access_queue
     queue.count += 1
-    sm.turn = warp.scheduler + 1 if warp.scheduler + 1 < state.machine.schedulers else 0
+    sm.first_scheduler = warp.scheduler + 1 if warp.scheduler + 1 < state.machine.schedulers else 0
     if queue.count == 1 and (sm.in_hand < 0 or sm.copying):
         state.next_lsu[sm.number] = min(state.next_lsu[sm.number], access.time)
     warp.outstanding += 1

@@ -225,7 +225,7 @@ class Sm(Record):
     blocks: int
     warps: Table[Warp]
     schedulers: Table[Scheduler]
-    turn: int  # the scheduler that goes first of those that act in a cycle
+    first_scheduler: int  # that goes first of those that act in a cycle
     next_fetch: int
     barrier_free: int  # when the unit of barriers has taken the latest arrival
     # load-store unit: accesses that wait, asynchronous copies that wait, the requests of the one in hand, and how many are done

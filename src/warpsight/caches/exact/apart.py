@@ -1,9 +1,9 @@
 """Sampled waves of long blocks, each in a simulation of its own, several at a time on threads of this machine.
 
 A simulation of many stretches of blocks one after the other gives each the L2 and the disorder that those before have left. Where
-blocks are long, a stretch can begin in that state: its blocks are as far apart as they have got by then, and what they have read before
-is more than the L2 holds, or all that there is lies in the L2 anyway. Then nothing of a stretch depends on the others, and a part of the
-time that a wave takes shows what all of it does.
+blocks are long, a stretch can begin in that state: its blocks are as far apart as they have got by then, and what they have read
+before is more than the L2 holds, or all that there is lies in the L2 anyway. Then nothing of a stretch depends on the others, and a
+part of the time that a wave takes shows what all of it does.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def begins_unknown(first: KernelTrace, gpu: GpuSpec, stretches: int) -> bool:
 def _shares(blocks: int, wave: int, number: int, apart: float) -> npt.NDArray[np.float64]:
     """The last share of its laps that each of the `blocks` of a stretch runs: all, but those that begin at once, a `wave`. Of these
     the standard deviation is `apart`, around a place that differs from stretch to stretch. Blocks start in the order of their
-    numbers, so each is farther than those behind it; one that has come to its end makes room for the last of them, at its beginning.
+    numbers, so each is farther than those behind it; one that has come to its end has made room for the last, at its beginning.
     """
     share, random = np.ones(blocks), np.random.default_rng(number)
     middle = (1 - _LEAST_READ) * (number * _GOLDEN % 1)
@@ -255,8 +255,8 @@ class Stretches:
         return Stretch(scaled(both), (scaled(earlier), scaled(later)), window.halves(), left)
 
     def _apart(self, number: int) -> float:
-        """How far blocks are apart when stretch `number` begins, as a part of their time: each wave adds to it independently of those
-        before, and stretches are in parts of the launch of the same length, but for the last one.
+        """How far blocks are apart when stretch `number` begins, as a part of their time: each wave adds to it independently of
+        those before, and stretches are in parts of the launch of the same length, but for the last one.
         """
         last, waves = len(self._sample.start) - 1, self._sample.executed.header.blocks / self._wave
         return self._drift * math.sqrt(waves * (1 if number == last else (number - 1 / 2) / (last - 1)))
