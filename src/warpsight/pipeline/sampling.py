@@ -421,8 +421,8 @@ def half_widths(trace: KernelTrace, plan: Plan, designs: _Designs, watch: Watch 
     launch. There is one wave in each part, so that the variance is that of successive differences: a trend along the launch,
     which the parts follow, is no uncertainty (Wolter, Introduction to Variance Estimation, 2007, chapter 4 and section 8.2).
     What the spread of the waves cannot show is added. Blocks begin in step, get out of it, and load slices and channels
-    more evenly then: a launch has more time for that than a sample, and may change as much again as the sample has from its
-    first half to its second. And of the first and the last wave few blocks are measured, which may be ill chosen: by no more
+    more evenly then, and find more or less in the caches: a launch has more time for that than a sample, and may change as much
+    again as the sample has from its first half to its second. And of the first and the last wave few blocks are measured, which may be ill chosen: by no more
     than the prediction changes when they are left out.
 
     More waves do not narrow what is added for waves that are simulated apart. If they come to rest in the earlier half of the time

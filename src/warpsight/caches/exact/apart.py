@@ -243,7 +243,7 @@ class Stretches:
             others = {name: np.where(there, whole[name], getattr(like, name)) for name in COUNTS}
 
         def scaled(counted: dict[str, Any]) -> MissProfile:
-            own = replace(profile, **_scaled(counted, others, executed))
+            own = replace(profile, **as_if_executed(counted, others, executed))
             if like is None or whole["l2_writes"].any():
                 return _with_write_backs(own, whole, before, left, fits)
             share = int(own.l2_writes.sum()) / max(1, int(like.l2_writes.sum()))
@@ -320,10 +320,10 @@ def _with_write_backs(
     return replace(own, **changed)
 
 
-_EXACT = ("executions", "sectors", "shared_executions", "shared_passes")
+EXACT = ("executions", "sectors", "shared_executions", "shared_passes")
 
 
-def _scaled(counted: dict[str, Any], whole: dict[str, Any], executed: dict[str, Any]) -> dict[str, Any]:
+def as_if_executed(counted: dict[str, Any], whole: dict[str, Any], executed: dict[str, Any]) -> dict[str, Any]:
     """Counts of a window, or of what was not executed in it those of the `whole` stretch, as if each instruction had been executed
     as often as `executed` says.
     """
@@ -344,19 +344,19 @@ def _executed(trace: KernelTrace) -> dict[str, Any]:
     chosen = [i for i in trace.instructions if i.event_bytes]
     start, width, counts = memory_rows(trace.instructions, trace.block_start)
     has_degree = np.array([i.has_degree for i in chosen], np.bool_)
-    table, rows = trace.paths, np.zeros((len(chosen), len(_EXACT)), np.int64)
+    table, rows = trace.paths, np.zeros((len(chosen), len(EXACT)), np.int64)
     for chunk in trace.chunks.packed():
         streams = (chunk.path, chunk.event_offset, chunk.events, loops_of(chunk))
         paths = tuple(map(np.ascontiguousarray, (table.offset, table.block, table.repeat)))
         _count(paths, (start, width, counts, has_degree), tuple(map(np.ascontiguousarray, streams)), rows)
-    of_pc = np.zeros((len(trace.instructions), len(_EXACT)), np.int64)
+    of_pc = np.zeros((len(trace.instructions), len(EXACT)), np.int64)
     of_pc[[i.pc for i in chosen]] = rows
-    return dict(zip(_EXACT, of_pc.T.copy(), strict=True))
+    return dict(zip(EXACT, of_pc.T.copy(), strict=True))
 
 
 @jit(sources=("traces/events.py",), cache=True, nogil=True)
 def _count(paths, memory, chunk, found):  # type: ignore[no-untyped-def]
-    """Add the counts `_EXACT` of a chunk to `found`, [memory instructions, 4]."""
+    """Add the counts `EXACT` of a chunk to `found`, [memory instructions, 4]."""
     offset, blocks, repeat = paths
     start, width, counts, has_degree = memory
     path, event_offset, events, loops = chunk

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warpsight.base.records import Memory
-from warpsight.caches.exact.apart import WRITE_BACKS, Between, NotApart, Stretches
+from warpsight.caches.exact.apart import EXACT, WRITE_BACKS, Between, NotApart, Stretches, as_if_executed
 from warpsight.caches.exact.between import L2Lines, aged, forget
 from warpsight.caches.exact.l2 import Traffic, traffic_measures, traffic_of
 from warpsight.caches.exact.simulate import CacheSimulation, Progress
@@ -89,6 +89,10 @@ def blocks_of_l2(sample: WaveSample, l2: L2Spec) -> int:
     return min(header.blocks, math.ceil(header.blocks * (l2.size_bytes // l2.line_bytes) / max(1.0, lines)))
 
 
+def _sums(counted: Sequence[MissProfile]) -> dict[str, Any]:
+    return {name: np.sum([getattr(each, name) for each in counted], axis=0) for name in COUNTS}
+
+
 @dataclass(frozen=True)
 class WaveMisses:
     """What the caches make of each measured wave, the launch's first one first, and the traffic of the stretch of blocks that it is
@@ -113,11 +117,18 @@ class WaveMisses:
     ) -> MissProfile:
         """The counts of all waves with the traffic of all stretches, or of those of these numbers, from 1 on; of both halves, or of
         the earlier (0) or later one (1).
+
+        Of waves that follow each other, halves have the executions of all these waves, and the misses of an execution that the
+        earlier or the later ones between the first and the last have.
         """
         every = range(1, len(self.waves) + 1)
         of_wave = self.waves if half is None or self.halves is None else [halves[half] for halves in self.halves]
         counted = [of_wave[number - 1] for number in (every if waves is None else waves)]
-        found: dict[str, Any] = {name: np.sum([getattr(each, name) for each in counted], axis=0) for name in COUNTS}
+        found = _sums(counted)
+        if half is not None and not self.apart:
+            size = (len(counted) - 1) // 2
+            some = _sums(counted[-1 - size : -1] if half else counted[1 : 1 + size])
+            found = as_if_executed(some, found, {name: found[name] for name in EXACT})
         chosen = self.traffic[np.array(every if stretches is None else stretches) - 1]
         chosen = (chosen if half is None else chosen[:, half : half + 1]).sum(axis=(0, 1))
         return replace(counted[0], **found | traffic_measures(chosen))
