@@ -157,7 +157,7 @@ def for_any_value(dispatcher: Any) -> Any:
 
 def _plain(kind: Any) -> Any:
     """The type of a number for that of a constant."""
-    return types.unliteral(kind) if isinstance(kind, (types.IntegerLiteral, types.BooleanLiteral)) else kind
+    return kind.literal_type if isinstance(kind, (types.IntegerLiteral, types.BooleanLiteral)) else kind
 
 
 class _Entries:
