@@ -29,6 +29,16 @@ def _difference(pair: Any) -> int:
     return int(pair.great - pair.small)
 
 
+@compiled.compiled
+def _part(value: int, other: int, twice: bool) -> int:
+    return value + (2 * other if twice else other)
+
+
+@compiled.compiled
+def _uses_of_part(value: int) -> int:
+    return _part(value, 0, False) + _part(value, 3, True) + _part(value, value, value > 4)
+
+
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("WARPSIGHT_CACHE", str(tmp_path / "cache"))
@@ -80,6 +90,11 @@ def test_signature_given_is_the_only_one(cache: Path) -> None:
         assert len(_files(cache)) == 1
         with pytest.raises(TypeError, match="No matching definition"):
             made("text")
+
+
+def test_callee_is_compiled_once_for_all_constants_that_callers_pass() -> None:
+    assert _uses_of_part(5) == 5 + 11 + 15
+    assert len(_part.callee.signatures) == 1  # type: ignore[attr-defined]
 
 
 def test_damaged_code_is_not_loaded_but_made_again(cache: Path) -> None:

@@ -30,11 +30,18 @@ extern "C" __global__ void pairs(long long* a, const unsigned long long* b, int*
 GPUS = ["b200", "rtx5090"]
 
 
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One file for all tests: the compiler and the disassembler start once for each GPU."""
+    path = tmp_path_factory.mktemp("blackwell") / "k.cu"
+    path.write_text(SOURCE)
+    return path
+
+
 @pytest.mark.parametrize("gpu", GPUS)
-def test_kernel_sees_the_shape_of_its_launch(gpu: str, tmp_path: Path) -> None:
-    (tmp_path / "k.cu").write_text(SOURCE)
+def test_kernel_sees_the_shape_of_its_launch(gpu: str, source: Path) -> None:
     words = np.zeros(8 * 8 * 4 * 6, np.int32)
-    trace = warpsight.trace(tmp_path / "k.cu", "shape", grid=(3, 2), block=(8, 4), shared=64, args=[words], gpu=gpu)
+    trace = warpsight.trace(source, "shape", grid=(3, 2), block=(8, 4), shared=64, args=[words], gpu=gpu)
     assert trace.header.level == "sass"
     rows = words.reshape(-1, 8)
     assert (rows[:, 0] == np.arange(8 * 4 * 6)).all()
@@ -42,14 +49,13 @@ def test_kernel_sees_the_shape_of_its_launch(gpu: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("gpu", GPUS)
-def test_sums_and_comparisons_of_register_pairs_are_those_of_64_bits(gpu: str, tmp_path: Path) -> None:
-    (tmp_path / "k.cu").write_text(SOURCE)
+def test_sums_and_comparisons_of_register_pairs_are_those_of_64_bits(gpu: str, source: Path) -> None:
     random = np.random.default_rng(1)
     a = random.integers(-3, 8, 64) << random.choice([0, 33], 64)
     b = (random.integers(0, 8, 64) + (random.integers(0, 2, 64) << 63)).astype(np.uint64)
     a[3], b[3] = 7, 7
     before, results, k = a.copy(), np.zeros(32, np.int32), -(1 << 40) - 7
-    trace = warpsight.trace(tmp_path / "k.cu", "pairs", grid=1, block=32, args=[a, b, results, np.int64(k)], gpu=gpu)
+    trace = warpsight.trace(source, "pairs", grid=1, block=32, args=[a, b, results, np.int64(k)], gpu=gpu)
     assert trace.header.level == "sass"
     if gpu == "rtx5090":  # which has them, and B200 not
         assert {"IADD.64", "ISETP.GT.S64.AND"} <= {instruction.opcode for instruction in trace.instructions}
@@ -59,11 +65,13 @@ def test_sums_and_comparisons_of_register_pairs_are_those_of_64_bits(gpu: str, t
     assert (a[32:] == k - x + y.view(np.int64)).all()
 
 
-HEAD = """\
+TARGET = """\
 .version 8.8
 .target sm_{target}
 .address_size 64
-.visible .entry k(.param .u64 in)
+"""
+HEAD = """\
+.visible .entry {name}(.param .u64 in)
 {{
  .reg .b64 %q<8>; .reg .b32 %r<12>;
  ld.param.u64 %q0, [in]; mov.u32 %r0, %tid.x; mul.wide.u32 %q1, %r0, {size}; add.s64 %q0, %q0, %q1;
@@ -75,6 +83,14 @@ LIMITS = """\
  ret;
 }
 """
+WIDE = """\
+ ld.global.v8.b32 {%r1, %r2, %r3, %r4, %r5, %r6, %r7, %r8}, [%q0];
+ ld.global.v8.b32 {%r9, _, _, %r10, _, _, _, %r11}, [%q0+1024];
+ st.global.v8.b32 [%q0+2048], {%r11, %r2, %r3, %r4, %r5, %r9, %r10, %r1};
+ ld.global.v4.b64 {%q2, %q3, %q4, %q5}, [%q0+1024]; add.s64 %q5, %q5, %q2; st.global.v4.b64 [%q0+3072], {%q5, %q4, %q3, %q2};
+ ret;
+}
+"""
 SUMS = """\
  ld.global.u32 %r1, [%q0]; neg.s32 %r2, %r1; add.s32 %r3, %r1, 0x1234567; st.global.u32 [%q0], %r2; st.global.u32 [%q0+128], %r3;
  ret;
@@ -82,14 +98,19 @@ SUMS = """\
 """
 
 
+def limits_and_wide(gpu: str) -> str:
+    """Two kernels in one module, so that one start of the disassembler serves both."""
+    kernels = HEAD.format(name="limits", size=8) + LIMITS + HEAD.format(name="wide", size=32) + WIDE
+    return TARGET.format(target="100" if gpu == "b200" else "120") + kernels
+
+
 @pytest.mark.parametrize("gpu", GPUS)
-def test_least_and_greatest_of_register_pairs_are_those_of_64_bits(gpu: str, tmp_path: Path) -> None:
-    (tmp_path / "k.ptx").write_text(HEAD.format(target="100" if gpu == "b200" else "120", size=8) + LIMITS)
+def test_least_and_greatest_of_register_pairs_are_those_of_64_bits(gpu: str) -> None:
     pairs = np.zeros((6, 32), np.uint64)
     pairs[:2] = np.random.default_rng(2).integers(0, 1 << 64, (2, 32), np.uint64)
     pairs[0, 0], pairs[1, 1] = 1 << 63, (1 << 64) - 1  # the least and -1 where they have a sign
     x, y = pairs[:2].copy()
-    trace = warpsight.trace(tmp_path / "k.ptx", "k", grid=1, block=32, args=[pairs], gpu=gpu, level="sass")
+    trace = warpsight.trace(limits_and_wide(gpu), "limits", grid=1, block=32, args=[pairs], gpu=gpu, level="sass")
     if gpu == "rtx5090":  # which has them, and B200 not
         assert {"IMNMX.U64", "IMNMX.S64"} <= {instruction.opcode for instruction in trace.instructions}
     signed = pairs.view(np.int64)
@@ -99,7 +120,8 @@ def test_least_and_greatest_of_register_pairs_are_those_of_64_bits(gpu: str, tmp
 
 def test_sum_of_two_words_as_later_assemblers_have_it_for_compute_capability_12(tmp_path: Path) -> None:
     """ptxas 13.4 makes `IADD R7, -R0, RZ` and `IADD R5, R0, 0x1234567` and 13.0 IADD3, with registers at the same places."""
-    code = bytearray(assemble(HEAD.format(target="120", size=4) + SUMS, "sums.ptx", parse_architecture("120")))
+    text = TARGET.format(target="120") + HEAD.format(name="k", size=4) + SUMS
+    code = bytearray(assemble(text, "sums.ptx", parse_architecture("120")))
     for at in range(0, len(code) - 15, 8):
         low, high = struct.unpack_from("<QQ", code, at)
         changed = {0x7210: 0x7235, 0x7810: 0x7835}.get(low & 0xFFFF)
@@ -151,22 +173,11 @@ def test_sums_and_products_of_halves_and_singles_have_one_rounding(tmp_path: Pat
     assert (words[2:] == np.array(expected).astype(np.float32)).all()
 
 
-WIDE = """\
- ld.global.v8.b32 {%r1, %r2, %r3, %r4, %r5, %r6, %r7, %r8}, [%q0];
- ld.global.v8.b32 {%r9, _, _, %r10, _, _, _, %r11}, [%q0+1024];
- st.global.v8.b32 [%q0+2048], {%r11, %r2, %r3, %r4, %r5, %r9, %r10, %r1};
- ld.global.v4.b64 {%q2, %q3, %q4, %q5}, [%q0+1024]; add.s64 %q5, %q5, %q2; st.global.v4.b64 [%q0+3072], {%q5, %q4, %q3, %q2};
- ret;
-}
-"""
-
-
 @pytest.mark.parametrize("gpu", GPUS)
-def test_accesses_of_256_bits_move_their_words_in_order(gpu: str, tmp_path: Path) -> None:
-    (tmp_path / "k.ptx").write_text(HEAD.format(target="100" if gpu == "b200" else "120", size=32) + WIDE)
+def test_accesses_of_256_bits_move_their_words_in_order(gpu: str) -> None:
     words = np.zeros((4, 32, 8), np.uint32)
     words[:2] = x, y = np.random.default_rng(4).integers(0, 1 << 32, (2, 32, 8), np.uint32)
-    trace = warpsight.trace(tmp_path / "k.ptx", "k", grid=1, block=32, args=[words], gpu=gpu, level="sass")
+    trace = warpsight.trace(limits_and_wide(gpu), "wide", grid=1, block=32, args=[words], gpu=gpu, level="sass")
     opcodes = [row.opcode for row in trace.instructions]
     assert opcodes.count("LDG.E.ENL2.256") == 3 and opcodes.count("STG.E.ENL2.256") == 2
     expected = np.stack([y[:, 7], x[:, 1], x[:, 2], x[:, 3], x[:, 4], y[:, 0], y[:, 3], x[:, 0]], axis=1)

@@ -54,7 +54,7 @@ class Compiled:
         leave_if_asked()  # as above: all callees are compiled with what Python calls
         _introduce_to_numba()
         options = {name: value for name, value in self._options.items() if name != "cache"}
-        return numba.njit(**options, no_cpython_wrapper=True, no_cfunc_wrapper=True)(self.py_func)
+        return kept_code.for_any_value(numba.njit(**options, no_cpython_wrapper=True, no_cfunc_wrapper=True)(self.py_func))
 
     def __call__(self, *arguments: Any) -> Any:
         """Run the native code."""

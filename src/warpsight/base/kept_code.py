@@ -17,7 +17,7 @@ from typing import Any
 
 import numba
 from llvmlite import binding
-from numba.core import bytecode, caching, ccallback, codegen, serialize, sigutils, typeinfer
+from numba.core import bytecode, caching, ccallback, codegen, serialize, sigutils, typeinfer, types
 from numba.np import linalg
 
 from warpsight._version import __version__
@@ -140,6 +140,24 @@ def prepare_numba() -> None:
     codegen.JITCPUCodegen.set_env = _set_environment
     _leave_scipy_alone()
     bytecode.FunctionIdentity._unique_ids = iter(partial(secrets.randbits, 64), -1)  # of the system, so after a fork too
+
+
+def for_any_value(dispatcher: Any) -> Any:
+    """A callee that is compiled once for all numbers of a type. Numba gives each constant a type of its own, so that it compiles
+    `f(x, 0)`, `f(x, 1)` and `f(x, n)` apart.
+    """
+    resolve = dispatcher.get_call_template
+
+    def get_call_template(arguments: Any, keywords: Any) -> Any:
+        return resolve(tuple(map(_plain, arguments)), {name: _plain(each) for name, each in keywords.items()})
+
+    dispatcher.get_call_template = get_call_template
+    return dispatcher
+
+
+def _plain(kind: Any) -> Any:
+    """The type of a number for that of a constant."""
+    return kind.literal_type if isinstance(kind, (types.IntegerLiteral, types.BooleanLiteral)) else kind
 
 
 class _Entries:

@@ -37,9 +37,15 @@ def _host() -> tuple[str, str]:
     return llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten() + ",-prefer-256-bit"
 
 
+@functools.cache
+def _compiler(effort: int) -> Any:
+    """A target machine that is kept: with its first module it makes its tables, which take longer than a module of a few lines."""
+    return target_machine(effort)[0]
+
+
 def object_code(text: str, effort: int, quickly: bool) -> bytes:
     """The object file of a module."""
-    machine, _ = target_machine(effort)
+    machine = _compiler(effort)
     parsed = llvm.parse_assembly(text)
     parsed.verify()
     if quickly:

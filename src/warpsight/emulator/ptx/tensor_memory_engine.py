@@ -33,7 +33,7 @@ import numpy as np
 from warpsight.base.compiled import compiled
 from warpsight.emulator.codegen.layout import TENSOR_COLUMNS, TENSOR_LANES, WARP, Fault
 from warpsight.emulator.ptx import tensor_numbers as types
-from warpsight.emulator.ptx.tensor_numbers import bits_at, four_bytes, numbers, rounded, scale, sum_of
+from warpsight.emulator.ptx.tensor_numbers import bits_at, four_bytes, make_signed, numbers, rounded, scale, sum_of
 from warpsight.emulator.textures import texels
 from warpsight.emulator.textures.texels import float_of, load, pointer, store, widen
 
@@ -392,8 +392,9 @@ def _multiply(request: Any) -> Any:
     if request[FAILURE]:
         return False
     if kind == I8:
-        tops = 128 if a_type == types.S8 else 256, 128 if b_type == types.S8 else 256  # from there on patterns are negative
-        _multiply_integers(request, np.where(a < tops[0], a, a - 256), np.where(b < tops[1], b, b - 256), partners)
+        make_signed(a, a_type)
+        make_signed(b, b_type)
+        _multiply_integers(request, a, b, partners)
         return True
     left = _scales_of(request, request[SCALES_A], rows, form >> 29 & 3, request[PEER] != 0)
     right = _scales_of(request, request[SCALES_B], columns, form >> 4 & 3, False)

@@ -87,6 +87,15 @@ def sum_of(terms: Any, powers: Any, total: Any, power: Any, floor: Any, fraction
 
 
 @compiled
+def make_signed(patterns: Any, kind: Any) -> Any:
+    """Patterns of bytes become the numbers that they stand for."""
+    for row in range(patterns.shape[0] if kind == S8 else 0):
+        for k in range(patterns.shape[1]):
+            if patterns[row, k] >= 128:
+                patterns[row, k] -= 256
+
+
+@compiled
 def numbers(patterns: Any, kind: Any, negative: Any) -> Any:
     """Those of a matrix of patterns, and their exponents."""
     values, powers = np.empty(patterns.shape, np.float64), np.empty(patterns.shape, np.int64)
