@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from playwright.async_api import async_playwright
-from test_browser_firefox import BACKSPACE, CONTROL, END, LEFT, Tab, firefox
+from test_browser_firefox import BACKSPACE, CONTROL, END, ENTER, LEFT, RIGHT, SHIFT, TAB, Tab, firefox
 from tornado.websocket import websocket_connect
 
-SHIFT, TAB, ENTER, RIGHT, SPACE = "\ue008", "\ue004", "\ue006", "\ue014", " "
 KEYS = {
     CONTROL: "Control", END: "End", BACKSPACE: "Backspace", LEFT: "ArrowLeft", SHIFT: "Shift", TAB: "Tab", ENTER: "Enter",
     RIGHT: "ArrowRight",

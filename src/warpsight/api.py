@@ -15,7 +15,7 @@ from typing import Any, TextIO
 
 from warpsight.analysis.advice.advise import Advice, advise_trace
 from warpsight.analysis.explanation import Explanation, explain_profiled
-from warpsight.analysis.report_data.files import write_report
+from warpsight.analysis.report_data.files import report_place, write_report
 from warpsight.analysis.report_data.kernel import Parts, advised_report_data, predictions_report_data
 from warpsight.analysis.report_data.study import study_report_data
 from warpsight.base.errors import UsageError, suggestion
@@ -254,7 +254,7 @@ def report(
     `overrides` are as for `predict`; `simulator` also simulates the launch cycle by cycle; `what_if` says how many designs around
     the GPU the sliders have: quick, full or none. Raises WarpsightError for what cannot be predicted or written.
     """
-    inputs = [what] if isinstance(what, Prediction) else what
+    out, inputs = report_place(out), [what] if isinstance(what, Prediction) else what
     if launch and isinstance(inputs, (Sweep, list)):
         raise UsageError("applies to a kernel", place=next(iter(launch)), remedy="leave it out")
     if isinstance(inputs, Sweep):

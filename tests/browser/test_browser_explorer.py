@@ -44,7 +44,7 @@ class Here:
 
     def events(self) -> Iterator[tuple[str, Any]]:
         with self.turn:
-            self.bench = answer(self.question, lambda kind, data: self.told.put((kind, data)))
+            self.bench = answer(self.question, lambda kind, text: self.told.put((kind, json.loads(text))))
         while not self.told.empty():
             kind, data = self.told.get()
             yield kind, json.loads(json.dumps(data))

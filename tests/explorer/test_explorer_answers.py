@@ -36,7 +36,7 @@ def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
     def ask(question: Question) -> dict[str, Any]:
         found: dict[str, Any] = {}
-        found["bench"] = answer(question, lambda kind, data: found.update({kind: data}))
+        found["bench"] = answer(question, lambda kind, text: found.update({kind: json.loads(text)}))
         return found
 
     return ask

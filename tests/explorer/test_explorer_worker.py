@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -96,7 +97,7 @@ def test_cache_that_others_can_write_is_an_error_of_the_answer(tmp_path: Path, m
     monkeypatch.setattr(worker, "confine", lambda cache: pytest.fail("a folder that is not the user's own is used"))
     told = {}
     worker._confine()
-    assert answer(CUDA[0].question, lambda kind, data: told.update({kind: data})) is None
+    assert answer(CUDA[0].question, lambda kind, text: told.update({kind: json.loads(text)})) is None
     assert "can be written by other users" in told["error"]["what"]
 
 

@@ -21,10 +21,11 @@ from warpsight.gpu.design import Design
 from warpsight.gpu.spec import GpuSpec
 from warpsight.intervals.demands import port_conflicts
 from warpsight.intervals.interval_profile import ResourceDemands
-from warpsight.intervals.usage import atomics, path_use, without_conflicts
+from warpsight.intervals.usage import path_use, without_conflicts
 from warpsight.models.interval_model import sms_with_clusters, waves_of
 from warpsight.pipeline.evaluate import ProfiledTrace
 from warpsight.result.prediction import Prediction
+from warpsight.traces.marks import marks
 from warpsight.traces.path_store import sums_of_paths
 from warpsight.traces.schema import WARP_SIZE, KernelTrace
 
@@ -323,7 +324,7 @@ def _conflicts(case: CheckInput) -> Figure | None:
     _TENTH,
 )
 def _atomics(case: CheckInput) -> Figure | None:
-    if not atomics(case.profiled.trace.instructions).any():
+    if not marks(case.profiled.trace.instructions).atomic.any():
         return None
     demands, slices = case.demands, case.gpu.l2.slices
     repeats = demands.atomic_repeats * case.warps
@@ -366,7 +367,7 @@ def _spread_dram(case: CheckInput) -> Figure:
 )
 def _caches(case: CheckInput) -> Figure | None:
     misses = case.profiled.misses
-    reads = ~atomics(case.profiled.trace.instructions)
+    reads = ~marks(case.profiled.trace.instructions).atomic
     requests, missed = float(misses.l1_reads[reads].sum()), float(misses.l1_misses[reads].sum())
     if requests == 0:
         return None

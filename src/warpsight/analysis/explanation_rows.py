@@ -24,6 +24,7 @@ from warpsight.intervals.interval_profile import CAUSES, IntervalProfile
 from warpsight.intervals.usage import hit_rates, l1_cycles, lane_executions, leaving, requests, unit_cycles
 from warpsight.isa.sass.native import BARRIERS
 from warpsight.result.prediction import SHARED, Component
+from warpsight.traces.marks import marks
 from warpsight.traces.path_store import pieces
 from warpsight.traces.schema import LOAD, KernelTrace, StaticInstruction
 
@@ -299,7 +300,10 @@ class Table:
     def _row(self, group: Sequence[int], view: str) -> ExplanationRow:
         pcs, trace = np.array(group), self._evidence.trace
         first = trace.instructions[group[0]]
-        stack = {name: float(part[pcs].sum()) for name, part in self._parts.items()}
+        if len(group) == 1:  # as most rows of a long kernel
+            stack = {name: float(part[group[0]]) for name, part in self._parts.items()}
+        else:
+            stack = {name: float(part[pcs].sum()) for name, part in self._parts.items()}
         cpi, times = sum(stack.values()), int(self._evidence.times[pcs].sum())
         lines = [trace.instructions[pc].ptx_line for pc in group]
         scale = self._cycles / self._cpi
@@ -383,9 +387,11 @@ def instruction_text(trace: KernelTrace, pc: int) -> str:
 def _memory(evidence: Evidence, requests_by_pc: Longs, pcs: Longs) -> dict[str, Any]:
     """The columns on device memory; a ratio without a denominator is None."""
     misses, instructions = evidence.misses, evidence.trace.instructions
-    memory = np.array([pc for pc in pcs.tolist() if instructions[pc].has_sectors], dtype=np.int64)
+    memory = pcs[marks(instructions).sectors[pcs]]
+    if not len(memory):
+        return dict.fromkeys(("requests_per_execution", "sectors_per_request", "l1_hit_rate", "l2_hit_rate"))
     requested = int(requests_by_pc[memory].sum())
-    l1, l2 = hit_rates(instructions, misses, pcs.tolist())
+    l1, l2 = hit_rates(instructions, misses, memory.tolist())
     return {
         "requests_per_execution": _ratio(requested, int(misses.executions[memory].sum())),
         "sectors_per_request": _ratio(int(misses.sectors[memory].sum()), requested),

@@ -121,7 +121,7 @@ def _git(folder: Path, *words: str) -> str:
     except FileNotFoundError:
         raise UsageError("git is not installed", place="base", remedy="install git, or give a results.json") from None
     if done.returncode:
-        why = (done.stderr.strip().splitlines() or [f"`git {' '.join(words)}` fails"])[-1]
+        why = (done.stderr.strip().splitlines() or ["the repository has no such commit"])[-1]  # `rev-parse --quiet` says nothing
         remedy = "name a commit, branch or tag that is fetched (fetch-depth: 0 in CI), or a results.json"
         raise UsageError(f"the base cannot be read: {why}", place="base", remedy=remedy)
     return done.stdout.strip()

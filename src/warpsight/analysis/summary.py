@@ -63,6 +63,19 @@ class Findings:
         explanations = explained(prediction, profiled, gpu, views)
         return cls(explanations, needs, speed_of_light(needs, gpu, prediction), alone(needs, profiled, gpu))
 
+    @property
+    def prediction(self) -> Prediction:
+        """The prediction that they are about."""
+        return self.explanations[0].prediction
+
+    def by(self, profiled: ProfiledTrace, gpu: GpuSpec, views: Sequence[str]) -> Findings:
+        """The same with explanations by all these views, of which only those that are not there yet are made."""
+        there = {each.by: each for each in self.explanations}
+        missing = [view for view in views if view not in there]
+        made = explained(self.prediction, profiled, running(gpu, self.prediction), missing) if missing else []
+        there |= {each.by: each for each in made}
+        return replace(self, explanations=[there[view] for view in views])
+
 
 def summary(
     profiled: ProfiledTrace, gpu: GpuSpec, prediction: Prediction, others: Sequence[Prediction] = (),

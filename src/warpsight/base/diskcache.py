@@ -2,7 +2,7 @@
 
 The folder is ``$WARPSIGHT_CACHE``, else that of `warpsight config cache`, else ``$XDG_CACHE_HOME/warpsight``, else
 ``~/.cache/warpsight``. The cache only ever saves time: an entry that is missing, cut or corrupted is computed again, and a folder
-that cannot be written is not an error.
+that cannot be written is not an error, but a warning where every command then takes long.
 
 Machine code is loaded from it, so it must be the user's own: made with mode 0700, and refused where others could have written.
 """
@@ -30,7 +30,7 @@ SETTING = "cache"
 SIMULATORS = "numba"
 """The kind of the code of simulators, which `base.compiled` counts: a step says nothing of it."""
 _CHECKSUM_BYTES = 32
-_UNWRITABLE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR)  # as chosen, or as the machine is: nothing to report
+_UNWRITABLE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR)  # as chosen, or as the machine is: said of what takes long
 _WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 _LONGEST, _BETWEEN_LOOKS = 60.0, 0.05  # seconds; the longest compilation takes 10 s of CPU time
@@ -217,6 +217,9 @@ def _write(name: Path, data: bytes) -> bool:
     except OSError as error:
         if error.errno not in _UNWRITABLE:
             _report(f"cannot be written ({error.strerror}): results are not kept; free space, or {_OTHER_FOLDER}", place)
+        elif name.parts[0] == SIMULATORS:
+            again = "each command compiles the simulators again, for up to half a minute"
+            _report(f"cannot be written ({error.strerror}): {again}; {_OTHER_FOLDER}", place)
         return False
     if name.parts[0] != SIMULATORS:
         remark("now in the cache")

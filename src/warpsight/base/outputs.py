@@ -54,6 +54,18 @@ def write_whole(path: str | Path, data: str | bytes, mode: int = 0o666) -> None:
         temporary.write_bytes(data.encode("utf-8", "backslashreplace") if isinstance(data, str) else data)
 
 
+def check_place(path: str | Path) -> None:
+    """Raise the OSError that `written_whole` would begin with, before minutes are spent on what is to be written there."""
+    place = _replaceable(Path(path))
+    if place is None or place.exists():
+        return
+    folder = place.parent
+    folder.stat()  # or the reason why it cannot be looked at
+    if not os.access(folder, os.W_OK | os.X_OK, effective_ids=True):
+        reason = errno.EROFS if os.statvfs(folder).f_flag & os.ST_RDONLY else errno.EACCES
+        raise OSError(reason, os.strerror(reason), str(place))
+
+
 def _replaceable(path: Path) -> Path | None:
     """The regular file, or the free name, that `path` leads to; None for all that is written as it is. Raises OSError."""
     for _ in range(_MOST_LINKS):

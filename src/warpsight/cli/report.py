@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from warpsight.analysis.report_data.comparison import comparison_report_data, names_of_sides
-from warpsight.analysis.report_data.files import DAMAGE, alone_of_file, is_result, report_data_of_file, write_report
+from warpsight.analysis.report_data.files import DAMAGE, alone_of_file, is_result, report_data_of_file, report_place, write_report
 from warpsight.analysis.report_data.kernel import Parts, advised_report_data, kernel_report_data
 from warpsight.analysis.report_data.study import study_report_data
 from warpsight.analysis.report_data.timeline import window_of
@@ -214,8 +214,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Compute the report data, render them, write the file."""
+    output = report_place(arguments.output or _default_name(arguments.paths))
     document = plain(document_of(arguments))
-    path = write_report(arguments.output or _default_name(arguments.paths), checked_page(document, arguments.paths[0]))
+    path = write_report(output, checked_page(document, arguments.paths[0]))
     if arguments.json:
         print_json([document])
     else:

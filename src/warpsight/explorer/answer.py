@@ -15,7 +15,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NoReturn
 
-from warpsight.analysis.report_data.kernel import Parts, advice_data, first_report_data, profiled_report_data
+from warpsight.analysis.report_data.kernel import Parts, advice_data, first_findings, first_report_data, profiled_report_data
 from warpsight.analysis.report_data.loads import access_patterns
 from warpsight.analysis.what_if import NONE
 from warpsight.base import diskcache
@@ -36,6 +36,8 @@ from warpsight.reports.html.page import advice_part
 
 Tell = Callable[[str, Any], None]
 """`tell(kind, data)`: one event, of plain values."""
+Listener = Callable[[str, str], None]
+"""The same with the data as one line of JSON: a report's has half a megabyte, which is written once on its way."""
 
 _BETWEEN_S = 0.1  # two reports of progress
 _MOST_PRINTED = 1 << 16
@@ -43,7 +45,7 @@ _KIND = "explorer"  # of what is in the cache
 _NO_OTHERS: tuple[str, ...] = ()
 
 
-def answer(question: Question, listener: Tell, *, forks: bool = True) -> Bench | None:
+def answer(question: Question, listener: Listener, *, forks: bool = True) -> Bench | None:
     """Answer `question`, and keep what is needed to predict the kernel on other GPUs; None after an error.
 
     The process changes into the folder of the question's text, whose files are told by their names alone. Every WarpsightError is
@@ -86,9 +88,9 @@ def _folder_of(question: Question) -> Path:
     return folder
 
 
-def _from_here(data: Any, here: str) -> Any:
-    """`plain` values with the files below the folder `here` named from it: whoever reads an answer has another cache."""
-    return json.loads(json_line(data).replace(json.dumps(here)[1:-1], ""))
+def _from_here(data: Any, here: str) -> str:
+    """JSON with the files below the folder `here` named from it: whoever reads an answer has another cache."""
+    return json_line(data).replace(json.dumps(here)[1:-1], "")
 
 
 def _answer(question: Question, tell: Tell, forks: bool) -> Bench:
@@ -102,16 +104,17 @@ def _answer(question: Question, tell: Tell, forks: bool) -> Bench:
         # while this process simulates the caches, and then, beside the advice, all that takes long
         seen = stack.enter_context(Beside(lambda: access_patterns(trace, gpu, request), forks=forks))
         profiled = profile_trace(trace, gpu, models=[question.model], watch=watch)
-        first = first_report_data(profiled, gpu, question.model)
+        found = first_findings(profiled, gpu, question.model)
+        first = first_report_data(profiled, gpu, found)
         tell("first", {"document": shown(first, os.path.abspath(question.file)), "printed": printed.getvalue()})
 
-        def told(found: dict[str, Any]) -> None:
-            tell("advice", advice_part(first["predictions"][0], found["advice"]))
+        def told(advice: dict[str, Any]) -> None:
+            tell("advice", advice_part(first["predictions"][0], advice["advice"]))
 
-        advised = stack.enter_context(Beside(lambda: advice_data(profiled, gpu, question.model), told, forks=forks))
+        advised = stack.enter_context(Beside(lambda: advice_data(profiled, gpu, question.model, found=found), told, forks=forks))
         document = profiled_report_data(
             profiled, gpu, question.model, beside=_NO_OTHERS, parts=Parts(what_if=NONE, simulator=question.simulator),
-            request=request, watch=watch, advice=advised.result, patterns=seen.result,
+            request=request, watch=watch, advice=advised.result, patterns=seen.result, found=found,
             elsewhere=lambda make: stack.enter_context(Beside(make, forks=forks)).result,
         )  # fmt: skip
     tell("result", {"document": document, "printed": printed.getvalue()})

@@ -19,7 +19,7 @@ from warpsight.base.errors import FormatError, UsageError
 from warpsight.base.outputs import folder_beside, put_in_place
 from warpsight.explorer.question import Question, question_of
 from warpsight.pipeline.simulation import NAME as SIMULATOR
-from warpsight.reports.formats import json_text
+from warpsight.reports.formats import json_line, json_text
 
 SCHEMA = 1
 VERSIONS = "versions"
@@ -79,7 +79,7 @@ class Project:
             texts = {
                 question.file: question.source,
                 **({_LAUNCH: _launch_text(question, form)} if form["kernel"] else {}),
-                _RESULT: json_text(document),
+                _RESULT: json_line(document) + "\n",  # with indents it would take six times as long, and the page waits
                 _VERSION: json_text({"schema": SCHEMA, "version": asdict(version), "question": question.to_json()}),
             }
             place = self._place(number)

@@ -8,7 +8,6 @@ free memory back to the system: a fork that used it would first copy it.
 from __future__ import annotations
 
 import gc
-from typing import Any
 
 from warpsight.base.room import give_back
 from warpsight.explorer.answer import answer
@@ -17,7 +16,7 @@ from warpsight.explorer.examples import examples
 from warpsight.gpu.catalog import catalog_names
 
 
-def _told(kind: str, data: Any) -> None:
+def _told(kind: str, text: str) -> None:
     """Nobody listens: what fails here fails again, and is told, where a user asks."""
 
 

@@ -26,6 +26,7 @@ from warpsight.base.units import SIZE, format_quantity
 from warpsight.explorer.confinement import confine
 from warpsight.explorer.faults import error_document
 from warpsight.explorer.question import Question
+from warpsight.reports.formats import json_line
 
 LAST = frozenset({"result", "error", "cancelled"})
 """The kinds of the last event of an answer."""
@@ -116,9 +117,9 @@ def _work(question: Question, limits: Limits, told: Connection) -> None:
         _confine()
     telling = threading.Lock()
 
-    def tell(kind: str, data: Any) -> None:
+    def tell(kind: str, text: str) -> None:
         with telling:
-            told.send_bytes(json.dumps([kind, data], allow_nan=False).encode())
+            told.send_bytes(f"[{json.dumps(kind)}, {text}]".encode())
 
     most = _resident() + limits.memory_bytes
     threading.Thread(target=_watch, args=(most, limits, tell), daemon=True).start()
@@ -130,7 +131,7 @@ def _work(question: Question, limits: Limits, told: Connection) -> None:
         while bench is not None:
             wanted = json.loads(told.recv_bytes())
             _limit(limits)
-            tell("designs", bench.answers(wanted))
+            tell("designs", json_line(bench.answers(wanted)))
     os._exit(0)  # what lies in memory need not be taken apart
 
 
@@ -170,7 +171,7 @@ def _watch_fork(most_resident: int) -> None:
     os._exit(1)
 
 
-def _watch(most_resident: int, limits: Limits, tell: Callable[[str, Any], None]) -> None:
+def _watch(most_resident: int, limits: Limits, tell: Callable[[str, str], None]) -> None:
     """End this process with the server, and past its memory: a limit of addresses would count what is only reserved."""
     parent = multiprocessing.parent_process()
     assert parent is not None
@@ -178,5 +179,6 @@ def _watch(most_resident: int, limits: Limits, tell: Callable[[str, Any], None])
         parent.join(_LOOK_S)
     if parent.is_alive():
         what = f"needs more than the {format_quantity(limits.memory_bytes, SIZE)} of memory that an answer may take"
-        tell("error", error_document(LimitError(what, remedy="make the launch or the arrays smaller, or use `warpsight report`")))
+        error = LimitError(what, remedy="make the launch or the arrays smaller, or use `warpsight report`")
+        tell("error", json_line(error_document(error)))
     os.killpg(0, signal.SIGKILL)

@@ -27,7 +27,8 @@ import numpy.typing as npt
 
 from warpsight.base.compiled import inlined, jit
 from warpsight.intervals.interval_profile import Floats
-from warpsight.isa.sass.native import BARRIERS, operand_cycles
+from warpsight.isa.sass.native import BARRIERS
+from warpsight.traces.marks import issue_cycles, marks
 from warpsight.traces.path_store import pieces, sums_of_paths
 from warpsight.traces.schema import (
     COPIES,
@@ -408,7 +409,7 @@ def path_intervals(
         plain(trace.block_start, np.int32), depends.source_offset, depends.sources, depends.destination_offset,
         depends.destinations, depends.registers, depends.shared, depends.groups, TICKS,
         _ticks(trace, of, depends.kinds, _after(trace, latency)), depends.kinds,
-        np.array([instruction.waits_at_barrier for instruction in trace.instructions], dtype=np.bool_), *waits,
+        marks(trace.instructions).waits_at_barrier, *waits,
         plain(columns, np.float64),
     )  # fmt: skip
 
@@ -423,7 +424,7 @@ def path_intervals(
 
 def _after(trace: KernelTrace, latency: Floats) -> Floats:
     """From the issue to that of a consumer: a cycle more than the latency (GPUMech, eq. 4), but for barriers."""
-    return np.asarray(latency + [not instruction.is_block_barrier for instruction in trace.instructions])
+    return np.asarray(latency + ~marks(trace.instructions).block_barrier)
 
 
 def step_ticks(trace: KernelTrace, walked: Steps, after: Floats) -> Longs:
@@ -436,10 +437,9 @@ def step_ticks(trace: KernelTrace, walked: Steps, after: Floats) -> Longs:
 
 def _ticks(trace: KernelTrace, pc: Ints, kind: Ints, after: Floats) -> Longs:
     """The same of registers of these kinds that the instructions `pc` write. The result of a barrier is that it is over."""
-    results = [after[i.pc] if i.is_block_barrier else 0.0 for i in trace.instructions]
-    stall = np.maximum(np.array([i.stall for i in trace.instructions], dtype=np.float64), results)
-    read = [operand_cycles(i.opcode, i.space, i.access, i.access_bytes) for i in trace.instructions]
-    cycles = np.choose(kind, [after[pc], np.array(read, dtype=np.float64)[pc], stall[pc]]) if len(pc) else np.zeros(0)
+    results = np.where(marks(trace.instructions).block_barrier, after, 0.0)
+    stall, read = issue_cycles(trace.instructions)
+    cycles = np.choose(kind, [after[pc], read[pc], np.maximum(stall, results)[pc]]) if len(pc) else np.zeros(0)
     return np.round(cycles * TICKS).astype(np.int64)
 
 

@@ -29,6 +29,7 @@ from warpsight.gpu.spec import GpuSpec
 from warpsight.intervals.algorithm import ISSUE, TICKS, Groups, Indices, Ints, Longs, Steps, Waits, arrives, plain
 from warpsight.intervals.demands import BARRIERS, LOAD_STORE, StepTimes, step_times
 from warpsight.intervals.interval_profile import Floats
+from warpsight.traces.marks import marks
 from warpsight.traces.schema import BARRIER_RECORD, NO_OBJECT, KernelTrace
 
 Bytes = npt.NDArray[np.uint8]
@@ -59,7 +60,8 @@ def overlap_in_blocks(trace: KernelTrace) -> bool:
     """Whether warps wait on mbarriers, or at barriers for a part of a block, for what other warps or bulk copies do, or copy to
     shared memory asynchronously.
     """
-    return any(i.waits_at_barrier or i.waits_for_part or i.is_async_copy for i in trace.instructions)
+    found = marks(trace.instructions)
+    return bool((found.waits_at_barrier | found.waits_for_part | found.async_copy).any())
 
 
 def blocks_alone(trace: KernelTrace, walked: Steps, latency: Floats, port_cycles: Floats, gpu: GpuSpec) -> BlocksAlone:
@@ -80,7 +82,7 @@ def blocks_alone(trace: KernelTrace, walked: Steps, latency: Floats, port_cycles
         for warp, path in enumerate(streams.paths.tolist()):
             waits.setdefault(path, found[warp])
     warps = ends / np.maximum(weights, 1)
-    if not any(instruction.waits_at_barrier for instruction in trace.instructions):
+    if not marks(trace.instructions).waits_at_barrier.any():
         return BlocksAlone(longest / blocks, warps, {})
     critical = min(waits, key=lambda path: (warps[path] < _AS_LONG * warps.max(), _for_warps(trace, waits[path]), -warps[path]))
     return BlocksAlone(longest / blocks, warps, waits, critical)
@@ -92,7 +94,7 @@ _AS_LONG = 0.9
 def _for_warps(trace: KernelTrace, waits: Waits) -> int:
     """Ticks that a warp has waited for other warps, not for copies."""
     ticks, causes = waits
-    bulk = np.array([*(instruction.is_bulk for instruction in trace.instructions), False], dtype=np.bool_)  # -1: nothing
+    bulk = np.append(marks(trace.instructions).bulk, False)  # -1: nothing
     return int(ticks[~bulk[causes]].sum())
 
 

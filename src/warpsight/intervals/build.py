@@ -32,7 +32,6 @@ from warpsight.intervals.demands import cycles_alone, demands_of, stall_in_step
 from warpsight.intervals.interval_profile import CAUSES, Floats, IntervalProfile, LaunchShape
 from warpsight.intervals.usage import (
     activity,
-    bulk_copies,
     bulk_cycles,
     conflict_passes,
     l1_cycles,
@@ -43,6 +42,7 @@ from warpsight.intervals.usage import (
     trace_counts,
     without_conflicts,
 )
+from warpsight.traces.marks import marks
 from warpsight.traces.schema import ATOMIC, LOAD, STORE, KernelTrace, StaticInstruction
 
 LEVELS = ("l1", "l2", "dram")
@@ -266,7 +266,7 @@ def build_profile(
     """
     warps, first_warp = path_use(trace)
     times = occurrences(trace, warps)
-    remote = frozenset(i.pc for i in trace.instructions if trace.is_remote(i))
+    remote = trace.remote()
     latency = latency_table(trace.instructions, misses, gpu, times, remote)
     walked = steps(trace.instructions, trace.block_start)
     stats = path_stats(trace, walked, latency.cycles)
@@ -300,7 +300,7 @@ def build_profile(
         instructions=intervals.instructions, stall_cycles=intervals.stall_cycles, cause=cause, pc=intervals.pc,
         memory_instructions=memory_instructions, read_misses=read_misses, write_misses=write_misses,
         dram_reads=dram_reads, dram_writes=dram_writes,
-        dpki=1000.0 * float(misses.divergent[~bulk_copies(trace.instructions)].sum()) / header.recorded_instructions,
+        dpki=1000.0 * float(misses.divergent[~marks(trace.instructions).bulk].sum()) / header.recorded_instructions,
         launch=LaunchShape(
             header.blocks, header.warps_per_block, occupancy.blocks_per_sm, occupancy.limiter, float(occupancy.fraction),
             header.cluster_blocks,
@@ -343,7 +343,7 @@ def traffic(trace: KernelTrace, misses: MissProfile, times: Longs, gpu: GpuSpec)
     Counts are means over all occurrences, so that their sums over the launch are the totals of the caches. A memory instruction
     is one that waits for device memory: a load or an atomic. `leaving` defines which requests are misses.
     """
-    waits = [instruction.has_sectors and instruction.access != STORE for instruction in trace.instructions]
+    waits = marks(trace.instructions).sectors & ~marks(trace.instructions).store
     reads, writes = leaving(trace.instructions, misses)
     counts = np.stack([reads, writes, misses.dram_reads, misses.dram_writes, l1_cycles(trace, misses, gpu)], axis=1)
     means = counts / np.maximum(times, 1)[:, None]

@@ -33,8 +33,6 @@ from warpsight.intervals.algorithm import (
 )
 from warpsight.intervals.interval_profile import Floats, ResourceDemands
 from warpsight.intervals.usage import (
-    atomics,
-    bulk_copies,
     dram_bytes,
     l1_cycles,
     multicast_sectors,
@@ -44,8 +42,9 @@ from warpsight.intervals.usage import (
     touched_bytes,
     without_conflicts,
 )
+from warpsight.traces.marks import marks
 from warpsight.traces.path_store import pieces, sums_of_paths
-from warpsight.traces.schema import SECTOR_BYTES, STORE, KernelTrace, products_are_awaited
+from warpsight.traces.schema import SECTOR_BYTES, KernelTrace, products_are_awaited
 
 LOAD_STORE, BULK_COPIES, BARRIERS = range(3)  # units of an SM; the others are of its schedulers
 
@@ -85,18 +84,18 @@ def step_times(
     unit, busy, whole, held = _units(trace, gpu, port_cycles)
     memory = unit <= BULK_COPIES
     # the latency of shared memory includes its further passes
-    device = np.array([instruction.has_sectors for instruction in trace.instructions], dtype=np.bool_)
+    device = marks(trace.instructions).sectors
     first = gpu.sm.access_interval_cycles if trace.header.level == "sass" else 1.0
     requests = np.where(memory & device, np.maximum(port_cycles - first, 0.0), 0.0)
     after = np.maximum(latency + np.where(latency > 0, requests, 0.0), 1.0)
     answer = np.zeros(len(device)) if answered is None else np.where(answered > 0, answered + requests, 0.0)
     ticks = step_ticks(trace, walked, after)
     if len(walked.groups):  # a bulk copy to device memory has read the shared memory when it has sent its last request
-        sends = bulk_copies(trace.instructions)[walked.pc] & (walked.kind == OPERANDS) & (walked.destination >= walked.groups[0, 0])
+        sends = marks(trace.instructions).bulk[walked.pc] & (walked.kind == OPERANDS) & (walked.destination >= walked.groups[0, 0])
         ticks = np.where(sends, _ticks(port_cycles)[walked.pc], ticks)
     queued = memory.copy()
     if products_are_awaited(trace.instructions):
-        queued |= np.array([instruction.is_async_product for instruction in trace.instructions], dtype=np.bool_)
+        queued |= marks(trace.instructions).async_product
     return StepTimes(
         np.where(walked.ends, TICKS, 0), ticks, _ticks(after)[walked.pc], unit[walked.pc],
         np.where(walked.ends, _ticks(busy)[walked.pc], 0), whole[walked.pc], np.where(walked.ends, _ticks(held)[walked.pc], 0),
@@ -364,12 +363,12 @@ def demands_of(
     float64 [paths]: by how much each path alone is longer due to bank conflicts. `block_cycles`: of a block alone, where warps wait
     for each other. `unanswered` float64 [paths]: from the end of a warp alone until its accesses are answered; None: not known.
     """
-    count, atomic = trace.header.warps, atomics(trace.instructions)
-    store = np.array([instruction.access == STORE for instruction in trace.instructions], dtype=np.bool_)
+    count, atomic = trace.header.warps, marks(trace.instructions).atomic
+    store = marks(trace.instructions).store
     barrier = np.array([instruction.op_class == "barrier" for instruction in trace.instructions], dtype=np.bool_)
     # an L1 miss fetches whole sectors of the L1, as many of a line as its requests touch on average
-    reads, single = ~atomic, ~atomic & ~bulk_copies(trace.instructions)
-    beside = np.array([instruction.is_bulk or instruction.is_async_copy for instruction in trace.instructions], dtype=np.bool_)
+    reads, single = ~atomic, ~atomic & ~marks(trace.instructions).bulk
+    beside = marks(trace.instructions).bulk | marks(trace.instructions).async_copy
     fetched = misses.l1_misses[reads] * touched_bytes(misses.sectors[reads], misses.l1_reads[reads], gpu.l1)
     joined = (misses.l2_joins / np.maximum(misses.l2_reads, 1))[reads]  # a slice sends their data once, to several SMs
     atomic_bytes = SECTOR_BYTES * float(misses.l2_reads[atomic].sum())

@@ -23,12 +23,20 @@ from warpsight.intervals.algorithm import Longs, plain
 from warpsight.intervals.interval_profile import Activity, Floats, KernelCounts, LaunchTotals
 from warpsight.traces.events import EventReader, sectors_of_event
 from warpsight.traces.late import sum_of
+from warpsight.traces.marks import marks
 from warpsight.traces.path_store import executions_of_blocks
-from warpsight.traces.schema import ATOMIC, LOAD, SECTOR_BYTES, STORE, KernelTrace, StaticInstruction, kept_of_code
+from warpsight.traces.schema import LOAD, SECTOR_BYTES, KernelTrace, StaticInstruction
 
 
 def path_use(trace: KernelTrace) -> tuple[Longs, Longs]:
-    """Warps on each path, and the first warp on it (-1: none), both int64 [paths]. Reads the chunks once."""
+    """Warps on each path, and the first warp on it (-1: none), int64 [paths]. Reads the chunks once. Nobody may change them."""
+    found: tuple[Longs, Longs] | None = trace.kept.get("path use")
+    if found is None:
+        found = trace.kept["path use"] = _path_use(trace)
+    return found
+
+
+def _path_use(trace: KernelTrace) -> tuple[Longs, Longs]:
     warps = np.zeros(len(trace.paths), dtype=np.int64)
     first = np.full(len(trace.paths), -1, dtype=np.int64)
     for chunk in trace.chunks.packed():
@@ -78,18 +86,6 @@ def unit_cycles(trace: KernelTrace, gpu: GpuSpec, times: Longs, unit: str) -> Fl
 # -- The memory requests of each instruction, from the counts of the caches: one definition for demands, intervals and explanations.
 
 
-@kept_of_code
-def atomics(instructions: Sequence[StaticInstruction]) -> npt.NDArray[np.bool_]:
-    """Which instructions are atomics, bool [instructions]."""
-    return np.array([instruction.access == ATOMIC for instruction in instructions], dtype=np.bool_)
-
-
-@kept_of_code
-def bulk_copies(instructions: Sequence[StaticInstruction]) -> npt.NDArray[np.bool_]:
-    """Which instructions are bulk or tensor copies from or to device memory, bool [instructions]."""
-    return np.array([instruction.is_bulk for instruction in instructions], dtype=np.bool_)
-
-
 def multicast_sectors(trace: KernelTrace) -> float:
     """Sectors that multicasts of all warps together bring to further blocks. Reads the chunks where there are any."""
     multicasts = [i.pc for i in trace.instructions if i.is_bulk and i.at_barrier and "multicast" in i.opcode.lower()]
@@ -108,7 +104,7 @@ def multicast_sectors(trace: KernelTrace) -> float:
 
 def requests(instructions: Sequence[StaticInstruction], misses: MissProfile) -> Counts:
     """Requests of each pc to device memory, int64 [instructions]: lines at the L1; for atomics, which bypass it, L2 sectors."""
-    return misses.l1_reads + misses.l1_writes + np.where(atomics(instructions), misses.l2_reads, 0)
+    return misses.l1_reads + misses.l1_writes + np.where(marks(instructions).atomic, misses.l2_reads, 0)
 
 
 def leaving(instructions: Sequence[StaticInstruction], misses: MissProfile) -> tuple[Counts, Counts]:
@@ -116,7 +112,7 @@ def leaving(instructions: Sequence[StaticInstruction], misses: MissProfile) -> t
 
     Atomics bypass the L1 and take no MSHR, so they count with the writes.
     """
-    atomic = atomics(instructions)
+    atomic = marks(instructions).atomic
     return np.where(atomic, 0, misses.l1_misses), misses.l1_writes + np.where(atomic, misses.l2_reads, 0)
 
 
@@ -125,15 +121,14 @@ def store_flits(trace: KernelTrace, misses: MissProfile, executed: Longs, warps:
 
     A store that fills its sectors on average needs no mask; which lanes execute it is known where its basic block begins.
     """
-    sent = np.array([instruction.access in (STORE, ATOMIC) for instruction in trace.instructions], dtype=np.bool_)
-    atomic, lines = atomics(trace.instructions), requests(trace.instructions, misses)
+    store, atomic, lines = marks(trace.instructions).store, marks(trace.instructions).atomic, requests(trace.instructions, misses)
     size = np.array([instruction.access_bytes for instruction in trace.instructions], dtype=np.int64)
     lanes = occurrences(trace, warps, of_lanes=True)
     written = size * lanes * misses.executions / np.maximum(executed, 1)
-    bulk = bulk_copies(trace.instructions)
+    bulk = marks(trace.instructions).bulk
     masked = atomic | ~bulk & (written < SECTOR_BYTES * misses.sectors)
     sectors = np.where(atomic, misses.l2_reads, misses.sectors)
-    return np.where(sent, lines * (1 + masked) + sectors, 0)
+    return np.where(store | atomic, lines * (1 + masked) + sectors, 0)
 
 
 def conflict_passes(instructions: Sequence[StaticInstruction], misses: MissProfile) -> Counts:
@@ -163,8 +158,9 @@ def hit_rates(
     Of the 32 B sectors, as Nsight Compute counts: a request counts with the sectors that a request of its pc touches on average. A
     request for a line that is on its way is no hit. Atomics read in the L2 alone, and stores are left out.
     """
-    rows = np.array([pc for pc in pcs if instructions[pc].has_sectors and instructions[pc].access != STORE], dtype=np.int64)
-    atomic = np.array([instructions[pc].access == ATOMIC for pc in rows], dtype=np.bool_)
+    given, found = np.asarray(pcs, dtype=np.int64), marks(instructions)
+    rows = given[(found.sectors & ~found.store)[given]]
+    atomic = found.atomic[rows]
     asked = misses.l1_reads[rows] + misses.l1_writes[rows] + np.where(atomic, misses.l2_reads[rows], 0)  # as `requests`
     sectors = misses.sectors[rows] / np.maximum(asked, 1)
 
@@ -184,7 +180,7 @@ def l2_sectors(
     write hits unless a part of its line has to be fetched. An atomic counts once.
     """
     fetched = misses.l1_misses * touched_bytes(misses.sectors, np.maximum(misses.l1_reads, 1), l1) / SECTOR_BYTES
-    atomic, store = atomics(instructions), np.array([each.access == STORE for each in instructions], dtype=np.bool_)
+    atomic, store = marks(instructions).atomic, marks(instructions).store
     sectors = np.where(store, misses.sectors, np.where(atomic, misses.l2_reads, fetched))
     reads = np.maximum(misses.l2_reads, 1)
     written = np.maximum(misses.sectors - misses.dram_read_sectors, 0)
@@ -224,7 +220,7 @@ def activity(trace: KernelTrace, misses: MissProfile, times: Longs, warps: Longs
         elif not each.access and each.op_class not in _NO_ARITHMETIC:
             lanes += (times if each.op_class in _SCALAR else active)[each.pc]
     shared = float(misses.shared_passes.sum()) * _PASS_BYTES
-    passing_l1 = ~np.array([each.bypasses_l1 for each in trace.instructions], dtype=np.bool_)
+    passing_l1 = ~marks(trace.instructions).bypasses_l1
     l1 = SECTOR_BYTES * float(misses.sectors[passing_l1].sum())
     count = float(warps.sum())
     return Activity(lanes / count, products / count, shared / count, l1 / count)
@@ -249,13 +245,15 @@ def l1_stages(trace: KernelTrace, misses: MissProfile, gpu: GpuSpec) -> tuple[Fl
     A copy to shared memory has the tags for its requests, and the data path when its data come, 128 B a cycle; any other access of
     global memory has both at a time.
     """
-    bulk = bulk_copies(trace.instructions)
+    bulk = marks(trace.instructions).bulk
     lines = np.where(bulk, 0, requests(trace.instructions, misses))
     looked_up = np.where(bulk, 0, lines - misses.l1_reads + misses.tag_cycles)
     repeats = misses.shared_repeats * float(gpu.sm.atomic_lane_cycles)
     own = pass_cycles(gpu) if trace.header.level == "sass" else 1
     remote = max(own, remote_pass_cycles(gpu))
-    passes = misses.shared_passes * np.array([remote if trace.is_remote(i) else own for i in trace.instructions], dtype=np.int64)
+    passes = misses.shared_passes * int(own)
+    for pc in trace.remote():
+        passes[pc] = misses.shared_passes[pc] * int(remote)
     if trace.header.level != "sass":
         tags, least = looked_up.astype(np.float64), np.zeros(len(lines))
     else:
@@ -265,7 +263,7 @@ def l1_stages(trace: KernelTrace, misses: MissProfile, gpu: GpuSpec) -> tuple[Fl
         interval = float(gpu.sm.access_interval_cycles)
         least = np.asarray(np.maximum(misses.executions, misses.shared_executions) * interval, dtype=np.float64)
     both = np.maximum(tags + passes + repeats, least)
-    copies = np.array([instruction.is_async_copy for instruction in trace.instructions], dtype=np.bool_)
+    copies = marks(trace.instructions).async_copy
     data = np.where(copies, misses.sectors / _SECTORS_A_PASS * pass_cycles(gpu), both)
     return np.where(copies, np.maximum(tags, least), np.where(lines > 0, both, 0.0)), data
 
@@ -282,10 +280,10 @@ def sending_cycles(trace: KernelTrace, misses: MissProfile, executed: Longs, war
     that it is held for as long as the port takes them.
     """
     flits = store_flits(trace, misses, executed, warps) * gpu.noc.store_time_cycles / 3
-    sent = np.array([instruction.access in (STORE, ATOMIC) for instruction in trace.instructions], dtype=np.bool_)
-    sectors = np.where(sent, np.where(atomics(trace.instructions), misses.l2_reads, misses.sectors), 0)
+    store, atomic = marks(trace.instructions).store, marks(trace.instructions).atomic
+    sectors = np.where(atomic, misses.l2_reads, np.where(store, misses.sectors, 0))
     data = SECTOR_BYTES * sectors / _port_bytes(gpu)
-    return np.where(bulk_copies(trace.instructions), 0.0, np.maximum(flits, data))
+    return np.where(marks(trace.instructions).bulk, 0.0, np.maximum(flits, data))
 
 
 def _port_bytes(gpu: GpuSpec) -> float:
@@ -300,7 +298,7 @@ def bulk_cycles(trace: KernelTrace, misses: MissProfile, gpu: GpuSpec) -> Floats
     The SMs begin their blocks together and do the same, so they copy at the same time: each has an equal part of the network and of
     the DRAM. What a slice sends to several SMs at a time passes the network once.
     """
-    bulk, sms = bulk_copies(trace.instructions), min(gpu.sm_count, trace.header.blocks)
+    bulk, sms = marks(trace.instructions).bulk, min(gpu.sm_count, trace.header.blocks)
     sent = misses.sectors * (1.0 - misses.l2_joins / np.maximum(misses.l2_reads, 1))
     of_network = sms * sent / gpu.noc.bandwidth_bytes_per_s
     of_dram = sms * misses.dram_read_sectors / (gpu.dram.bandwidth_bytes_per_s * gpu.dram.efficiency)

@@ -311,7 +311,7 @@ def code_of(trace: KernelTrace, gpu: GpuSpec) -> Code:
     touched: list[int] = []
     loads = 0
     most = max((_most_groups(i) for i in trace.instructions), default=-1)
-    copies, awaited = most >= 0, products_are_awaited(trace.instructions)
+    copies, awaited, remote = most >= 0, products_are_awaited(trace.instructions), trace.remote()
     for i in trace.instructions:
         kind = _kind(i)
         written, waited, operands_read = scoreboard(i, setters)
@@ -328,7 +328,7 @@ def code_of(trace: KernelTrace, gpu: GpuSpec) -> Code:
             len(touched), len(registers), len(set(written)),
             numbers.setdefault(operands_read, len(numbers)) if operands_read else -1,
             operand_cycles(i.opcode, i.space, i.access, i.access_bytes), _ACCESS.get(i.access, -1), i.access_bytes,
-            packed_lines(i.access_bytes), i.event_bytes, i.sector_bytes, i.has_degree, trace.is_remote(i), loads if returns else -1,
+            packed_lines(i.access_bytes), i.event_bytes, i.sector_bytes, i.has_degree, i.pc in remote, loads if returns else -1,
             copies and i.is_async_copy, i.is_bulk, i.bypasses_l1, 0 if i.adds_lanes_up else gpu.sm.atomic_lane_cycles,
             units[pipes[i.pc][0][0]] if asynchronous else -1, _mask(i.ends) if copies else 0,
             GROUP_KINDS.index(i.wait_kind), _first_group(i), _barrier(i),

@@ -411,14 +411,15 @@ class KernelTrace:
         found: Made = self.kept[name, id(chunk)]
         return found
 
-    def is_remote(self, instruction: StaticInstruction) -> bool:
-        """Whether what it accesses in shared memory is that of another block of the cluster.
+    def remote(self) -> frozenset[int]:
+        """The pcs whose accesses to shared memory are to that of another block of the cluster.
 
         PTX says so, or has generic addresses. Machine code has these alone for other blocks, and others for its own shared memory.
         """
         if self.header.cluster_blocks == 1:
-            return False
-        return instruction.has_degree and ("shared::cluster" in instruction.opcode or instruction.space == "generic")
+            return frozenset()
+        shared = [each for each in self.instructions if each.has_degree]
+        return frozenset(each.pc for each in shared if "shared::cluster" in each.opcode or each.space == "generic")
 
     def _repr_html_(self) -> str | None:
         return DISPLAY.html(self)

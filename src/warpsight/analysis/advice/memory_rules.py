@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warpsight.analysis.advice.reuse_rules import reuse_in_blocks
+from warpsight.analysis.advice.rewriting import distinct
 from warpsight.analysis.advice.rule import NAMED, PROFILE, PROGRAMMER, Case, WhatIf, heaviest_lines, line_name, listed, place_of
 from warpsight.analysis.explanation_rows import ExplanationRow
 from warpsight.base.errors import LimitError
@@ -57,7 +58,7 @@ class _Coalesced(ChunkSource):
             moved = self._moved(chunk, self._reader.read(chunk))
             if trace.chunks.held:
                 self._known[chunk.first_warp] = moved
-            leaders = np.union1d(leaders, moved.leader)
+            leaders = distinct(np.concatenate([leaders, moved.leader]))
             last = max(last, int(chunk.sectors.max(initial=0)))
         self._leaders = leaders
         # a full warp's bytes, so that neighbours before are neighbours after

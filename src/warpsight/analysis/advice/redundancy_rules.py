@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
+import numpy.typing as npt
 
 from warpsight.analysis.advice.rewriting import (
     Accesses,
@@ -257,7 +258,7 @@ def uniform_loads(trace: KernelTrace) -> tuple[list[int], int]:
     accesses = AccessReader(trace).read(chunk)
     own, writes = accesses.own, np.array([i.access not in ("", LOAD) for i in trace.instructions], dtype=np.bool_)
     written_ = distinct(accesses.touched[writes[accesses.pc[own]]])
-    found, sectors = list[int](), np.zeros(0, dtype=np.uint32)
+    found, sectors = list[int](), list[npt.NDArray[np.uint32]]()
     for i in trace.instructions:
         if i.access != LOAD or not _is_plain(i) or i.pc in lanes or any(word in i.opcode.lower() for word in _ORDERED):
             continue
@@ -267,8 +268,8 @@ def uniform_loads(trace: KernelTrace) -> tuple[list[int], int]:
         executing = len(distinct(warps))
         if executing and len(per_warp) >= _LEAST_COMMON * executing * len(all_) and not np.isin(all_, written_).any():
             found.append(i.pc)
-            sectors = np.union1d(sectors, all_)
-    return found, len(sectors) * SECTOR_BYTES
+            sectors.append(all_)
+    return found, len(distinct(np.concatenate(sectors))) * SECTOR_BYTES if sectors else 0
 
 
 def from_constants(trace: KernelTrace, pcs: list[int]) -> KernelTrace:

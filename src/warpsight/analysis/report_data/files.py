@@ -26,7 +26,7 @@ from warpsight.analysis.report_data.program import program_report_data
 from warpsight.analysis.report_data.study import study_report_data
 from warpsight.base.errors import FormatError, UsageError, WarpsightError
 from warpsight.base.inputs import read_input
-from warpsight.base.outputs import write_whole
+from warpsight.base.outputs import check_place, write_whole
 from warpsight.result.prediction import COMPONENTS
 from warpsight.sweeps.folder import RESULTS, STUDY, base_gpus, is_study, open_folder
 from warpsight.sweeps.result import Sweep
@@ -305,16 +305,30 @@ def _stamp(path: Path, kind: str) -> str:
 
 # -- The output file of a report, written atomically.
 
+def report_place(path: str | PathLike[str]) -> Path:
+    """`path`, before minutes are spent on a report. Raises UsageError if it is known that the report cannot be written there."""
+    if Path(path).is_dir():
+        raise UsageError("is a folder", place=str(path), remedy="name a file in it")
+    try:
+        check_place(Path(path))
+    except OSError as error:
+        raise _unwritable(path, error) from None
+    return Path(path)
+
+
 def write_report(path: str | PathLike[str], text: str) -> Path:
     """Write `text` to `path`; what was there stays until the new one is complete. A device or a pipe is written directly.
 
     Raises UsageError.
     """
-    if Path(path).is_dir():
-        raise UsageError("is a folder", place=str(path), remedy="name a file in it")
+    place = report_place(path)
     try:
-        write_whole(Path(path), text)
+        write_whole(place, text)
     except OSError as error:
-        remedy = "name a file in an existing, writable folder"
-        raise UsageError(f"cannot be written: {error.strerror or error}", place=str(path), remedy=remedy) from None
-    return Path(path)
+        raise _unwritable(path, error) from None
+    return place
+
+
+def _unwritable(path: str | PathLike[str], error: OSError) -> UsageError:
+    remedy = "name a file in an existing, writable folder"
+    return UsageError(f"cannot be written: {error.strerror or error}", place=str(path), remedy=remedy)

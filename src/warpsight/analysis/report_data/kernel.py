@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Protocol
 
 from warpsight.analysis.advice.advise import advise_case, case_of
+from warpsight.analysis.advice.rule import Case
 from warpsight.analysis.assumptions import assumptions
 from warpsight.analysis.explanation import Explanation, views_of
 from warpsight.analysis.report_data.loads import AccessPatterns, loads
@@ -174,7 +175,7 @@ def check_request(model: str, beside: Sequence[str] | None, parts: Parts) -> Non
 def profiled_report_data(
     profiled: ProfiledTrace, gpu: GpuSpec, model: str, *, beside: Sequence[str] | None = None, parts: Parts = DEFAULT_PARTS,
     request: KernelRequest | None = None, watch: Watch | None = None, advice: Advice | None = None, elsewhere: Elsewhere = here,
-    patterns: Callable[[], AccessPatterns] | None = None,
+    patterns: Callable[[], AccessPatterns] | None = None, found: Findings | None = None,
 ) -> dict[str, Any]:
     """The document of a profiled trace on `gpu`, about `model`; the models `beside` it (None: all others) predict too.
 
@@ -186,13 +187,13 @@ def profiled_report_data(
     (which of the model's the kernel violates), `provenance`, with the simulator `timeline`. docs/reference/report.md describes them
     all. `request` is the origin of the trace, to run it again for the addresses of lanes. `advice` gives `advice_data`, and is
     called last; without it the document has no `advice`. `elsewhere` is given the parts that take long and need no other part;
-    `patterns` gives `access_patterns`, if these are made by others. Raises UsageError for an unknown model, and as `model` if it
-    cannot predict.
+    `patterns` gives `access_patterns`, if these are made by others; `found` is what `first_findings` gives. Raises UsageError for
+    an unknown model, and as `model` if it cannot predict.
     """
     check_request(model, beside, parts)
     others = [name for name in model_names() if name != model] if beside is None else list(beside)
-    predictions, refused = _predictions(profiled, gpu, model, others)
-    found = Findings.of(profiled, gpu, predictions[0], views_of(profiled.trace))
+    found = (found or first_findings(profiled, gpu, model)).by(profiled, gpu, views_of(profiled.trace))
+    predictions, refused = _predictions(profiled, gpu, found.prediction, others)
     models = [get_model(prediction.model) for prediction in predictions]
     about = {each.name: {"title": each.title, "source": each.source, **asdict(each.about)} for each in models}
     grid = what_if(profiled, gpu, model, parts.what_if, watch=watch)
@@ -233,27 +234,31 @@ def profiled_report_data(
     return {key: part for key, part in (document | {"advice": advised["advice"]}).items() if part is not None}
 
 
-def first_report_data(profiled: ProfiledTrace, gpu: GpuSpec, model: str) -> dict[str, Any]:
+def first_findings(profiled: ProfiledTrace, gpu: GpuSpec, model: str) -> Findings:
+    """The prediction of `model`, and what is found of it by the first view of the trace: all parts of a report start from that."""
+    (prediction,) = predict_profiled(profiled, gpu, [model])
+    return Findings.of(profiled, gpu, prediction, views_of(profiled.trace)[:1])
+
+
+def first_report_data(profiled: ProfiledTrace, gpu: GpuSpec, found: Findings) -> dict[str, Any]:
     """The parts of `profiled_report_data` that come first: they need no further run of the kernel and no other design.
 
-    They are the prediction of `model` without its summary, `speed_of_light`, and of `code` the first view of the trace.
+    They are the prediction of `first_findings` without its summary, `speed_of_light`, and of `code` the first view of the trace.
     """
-    (prediction,) = predict_profiled(profiled, gpu, [model])
-    found = Findings.of(profiled, gpu, prediction, views_of(profiled.trace)[:1])
     return {
         **report_head(KERNEL_REPORT, f"{profiled.trace.header.kernel} on {gpu.name}"),
-        "model": model,
-        "predictions": [prediction.to_json()],
+        "model": found.prediction.model,
+        "predictions": [found.prediction.to_json()],
         "speed_of_light": found.speed,
         "code": code_views(found.explanations, profiled.trace),
     }
 
 
 def _predictions(
-    profiled: ProfiledTrace, gpu: GpuSpec, model: str, others: Sequence[str]
+    profiled: ProfiledTrace, gpu: GpuSpec, first: Prediction, others: Sequence[str]
 ) -> tuple[list[Prediction], list[dict[str, str]]]:
-    """The prediction of `model`, those of the others, and the reasons of models that cannot predict."""
-    predictions, refused = predict_profiled(profiled, gpu, [model]), []
+    """The `first` prediction, those of other models, and the reasons of models that cannot predict."""
+    predictions, refused = [first], list[dict[str, str]]()
     for name in others:
         try:
             predictions += predict_profiled(profiled, gpu, [name])
@@ -298,10 +303,15 @@ def advised_report_data(
     )  # fmt: skip
 
 
-def advice_data(profiled: ProfiledTrace, gpu: GpuSpec, model: str, watch: Watch | None = None) -> dict[str, Any]:
+def advice_data(
+    profiled: ProfiledTrace, gpu: GpuSpec, model: str, watch: Watch | None = None, found: Findings | None = None
+) -> dict[str, Any]:
     """The `advice` of report data, which is the document of `advise` without the prediction, and `summary`, what the summary of the
-    prediction has of it. Each change is evaluated once for both.
+    prediction has of it. Each change is evaluated once for both. `found` is what `first_findings` gives.
     """
-    case = case_of(profiled, gpu, model, watch)
+    if found is not None and running(gpu, found.prediction) is gpu:  # else their rows are those at another clock
+        case = Case(profiled, gpu, model, found.prediction, found.explanations[0].rows, watch)
+    else:
+        case = case_of(profiled, gpu, model, watch)
     advice = advise_case(case).to_json()
     return {"advice": {key: value for key, value in advice.items() if key not in ("tool", "prediction")}, "summary": advised(case)}

@@ -20,11 +20,12 @@ from warpsight.gpu.design import Design
 from warpsight.gpu.occupancy import block_limits, occupancy
 from warpsight.gpu.operations import occupied, peak_flops
 from warpsight.gpu.spec import GpuSpec
-from warpsight.intervals.usage import atomics, lane_executions, occurrences, path_use
+from warpsight.intervals.usage import lane_executions, occurrences, path_use
 from warpsight.isa.matrix_products import multiply_adds
 from warpsight.models.base import get_model
 from warpsight.pipeline.evaluate import ProfiledTrace
 from warpsight.result.prediction import Prediction
+from warpsight.traces.marks import marks
 from warpsight.traces.schema import SECTOR_BYTES, KernelTrace
 
 COMPUTE, MEMORY, OCCUPANCY = "compute", "memory", "occupancy"
@@ -268,7 +269,7 @@ def _levels(profiled: ProfiledTrace, gpu: GpuSpec) -> list[dict[str, Any]]:
     header = trace.header
     warps, scale = header.blocks * header.warps_per_block, header.blocks / header.recorded_blocks
     # atomics bypass the L1
-    touched = float(misses.sectors[~atomics(trace.instructions)].sum()) * SECTOR_BYTES * scale
+    touched = float(misses.sectors[~marks(trace.instructions).atomic].sum()) * SECTOR_BYTES * scale
     levels = [
         {"name": "L1", "bytes": touched, "bytes_per_s": gpu.sm_count * gpu.l1.line_bytes * gpu.core_clock_hz},
         {"name": "L2", "bytes": (demands.fetched_bytes + demands.sent_bytes) * warps, "bytes_per_s": gpu.noc.bandwidth_bytes_per_s},

@@ -52,14 +52,14 @@ def l2_key(lines: L2Lines) -> str:
 def put_l2(memory: Memory, ways: int, lines: L2Lines | None) -> None:
     """Let the L2 of a simulation's `memory` hold `lines`; with None nothing."""
     rows = len(memory["l2_lines"]) // ways
-    held = memory["l2_lines"]
     memory["l2_tags"][:] = NO_LINE
-    if lines is not None:
-        there = np.flatnonzero((lines["valid"] != 0) | (lines["dirty"] != 0))
-        held[there] = lines[there]
-        memory["l2_tags"][there] = lines["tag"][there]
     memory["l2_order"].reshape(rows, -1)[:] = packed(ways)
-    memory["l2_dirty"][:] = np.bincount(np.flatnonzero(held["dirty"]) // ways, minlength=rows)
+    if lines is None:
+        return
+    there = np.flatnonzero((lines["valid"] != 0) | (lines["dirty"] != 0))
+    held = lines[there]
+    memory["l2_lines"][there], memory["l2_tags"][there] = held, held["tag"]
+    memory["l2_dirty"][:] = np.bincount(there[held["dirty"] != 0] // ways, minlength=rows)
 
 
 def lines_of(memory: Memory, ways: int) -> L2Lines:
