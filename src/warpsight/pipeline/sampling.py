@@ -425,11 +425,12 @@ def half_widths(trace: KernelTrace, plan: Plan, designs: _Designs, watch: Watch 
     again as the sample has from its first half to its second. And of the first and the last wave few blocks are measured, which may be ill chosen: by no more
     than the prediction changes when they are left out.
 
-    More waves do not narrow what is added for waves that are simulated apart. If they come to rest in the earlier half of the time
-    in which they are counted, both halves together are off by half of their difference. And the launch may be as its first wave,
-    in step, for `_IN_STEP` waves, of which the prediction has one. Of N waves, it differs from the first by N - 1 times what each
-    of the others adds to it. The state in which these waves begin is modelled, and off by `_BEGINNING`, whatever the others are: so
-    the root of the sum of squares (Guide to the Expression of Uncertainty in Measurement, 5.1.2).
+    Waves that are simulated apart begin at different places of their loops. If they come to rest in the earlier half of the time in
+    which they are counted, both halves together are off by half of their difference; if they differ by their places, more waves
+    narrow that. They do not narrow the rest. The launch may be as its first wave, in step, for `_IN_STEP` waves, of which the
+    prediction has one. Of N waves, it differs from the first by N - 1 times what each of the others adds to it. The state in which
+    these waves begin is modelled, and off by `_BEGINNING`, whatever the others are: so the root of the sum of squares (Guide to the
+    Expression of Uncertainty in Measurement, 5.1.2).
     """
     gpu, method, count = designs.gpu, designs.method, len(plan.parts)
     every, misses = range(1, count + 3), misses_of_waves(trace, gpu, method, watch, designs.carried)
@@ -444,7 +445,7 @@ def half_widths(trace: KernelTrace, plan: Plan, designs: _Designs, watch: Watch 
     if misses.apart:
         further = min(1.0, (_IN_STEP - 1) * plan.wave / (plan.blocks - plan.wave))
         in_step = further * abs(cycles(every[:1], every) - whole) / whole
-        drift, fixed = fixed, np.hypot(drift / 2 + in_step, _BEGINNING)
+        drift, fixed = np.hypot(drift / 2 + in_step, _BEGINNING), np.hypot(in_step, _BEGINNING)
     edges = sum(abs(cycles([each for each in every if each != edge], every) - whole) for edge in (every[0], every[-1]))
     rests = ([each for each in every if each != left_out] for left_out in every[1:-1])
     pseudo_values = np.array([count * whole - (count - 1) * cycles(rest, rest) for rest in rests])
@@ -452,7 +453,7 @@ def half_widths(trace: KernelTrace, plan: Plan, designs: _Designs, watch: Watch 
     unseen = math.sqrt(max(0.0, 1 - count * plan.wave / (plan.blocks - 2 * plan.wave)))
     degrees = 2 * (count - 1) ** 2 / (3 * count - 4)
     by_waves = (_student(degrees) * np.sqrt(variance / count) * unseen + edges) / whole
-    return by_waves + drift + fixed, fixed
+    return by_waves + drift, fixed
 
 
 def _student(degrees: float) -> float:

@@ -46,6 +46,7 @@ WRITE_BACKS = ("dram_writes", "dram_write_sectors")
 _REPLAYED = 2  # times the L2: so much of what was read before decides what it holds
 _STARTED = 1 / 4  # of the first wave: so far it is simulated to see how fast blocks get out of step
 _LEAST_READ = 1 / 2  # of a loop that has been run when a stretch begins: before, the L2 holds what blocks before it have read
+_LEAST_KNOWN = 1 / 2  # of the L2: that much its blocks have read; the rest, read earlier, leaves a full L2 before it is read again
 _GOLDEN = (math.sqrt(5) - 1) / 2
 _SECONDS = 0.5  # between two reports
 
@@ -75,7 +76,8 @@ def begins_unknown(first: KernelTrace, gpu: GpuSpec, stretches: int) -> bool:
     a wave that begins as one of them blocks have read too little when the simulation begins.
     """
     wave, room = first.header.recorded_blocks, gpu.l2.size_bytes // gpu.l2.line_bytes
-    return any(_read_before(LateWarps(first, _shares(wave, wave, k, 0.0)), gpu)[1] < room for k in range(1, stretches))
+    known = (_read_before(LateWarps(first, _shares(wave, wave, k, 0.0)), gpu)[1] for k in range(1, stretches))
+    return any(lines < _LEAST_KNOWN * room for lines in known)
 
 
 def _shares(blocks: int, wave: int, number: int, apart: float) -> npt.NDArray[np.float64]:
@@ -222,9 +224,10 @@ class Stretches:
             if self._held is not None:
                 return late.trace(), self._held.held(gpu, rows)
             before = touch(empty_l2(gpu), gpu, rows)
-            if lines < len(before):
+            if lines < _LEAST_KNOWN * len(before):
                 what = "what the L2 holds before sampled waves depends on blocks that were not executed"
                 raise NotApart(what, remedy="run all blocks with `exact`")
+            before = aged(before, gpu, len(before))
         return late.trace(), before
 
     def _counted(
