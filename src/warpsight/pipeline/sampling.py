@@ -420,10 +420,10 @@ def half_widths(trace: KernelTrace, plan: Plan, designs: _Designs, watch: Watch 
     By the jackknife: how the prediction changes when a wave is left out, with all that its stretch of blocks tells about the
     launch. There is one wave in each part, so that the variance is that of successive differences: a trend along the launch,
     which the parts follow, is no uncertainty (Wolter, Introduction to Variance Estimation, 2007, chapter 4 and section 8.2).
-    What the spread of the waves cannot show is added. Blocks begin in step, get out of it, and load slices and channels
-    more evenly then, and find more or less in the caches: a launch has more time for that than a sample, and may change as much
-    again as the sample has from its first half to its second. And of the first and the last wave few blocks are measured, which may be ill chosen: by no more
-    than the prediction changes when they are left out.
+    What the spread of the waves cannot show is added. Blocks begin in step, get out of it, and load slices and channels more evenly
+    then, and find more or less in the caches: a launch has more time for that than a sample, and may change as much again as the
+    sample has from its first half to its second. And of the first and the last wave few blocks are measured, which may be ill
+    chosen: by no more than the prediction changes when they are left out.
 
     Waves that are simulated apart begin at different places of their loops. If they come to rest in the earlier half of the time in
     which they are counted, both halves together are off by half of their difference; if they differ by their places, more waves
