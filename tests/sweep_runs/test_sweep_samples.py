@@ -50,7 +50,7 @@ def swept(launch: Path, **options: object) -> list[dict[str, object]]:
 
 
 def test_rows_are_those_of_sampled_predictions_and_hold_the_whole_launch(launch: Path) -> None:
-    rows, whole = swept(launch, accuracy=0.2), swept(launch, exact=True)
+    rows, whole = swept(launch, accuracy=0.5), swept(launch, exact=True)
     assert len(rows) == len(whole) == 8
     for row, exact in zip(rows, whole, strict=True):
         assert exact["half_width"] == 0 < row["half_width"]
@@ -58,10 +58,10 @@ def test_rows_are_those_of_sampled_predictions_and_hold_the_whole_launch(launch:
         if row["model"] == "mdm":  # of a sample that is made for the first model
             continue
         settings = [f"{key}={value_text(key, row[key])}" for key in AXES]
-        alone = warpsight.predict(launch, SMALL, overrides=settings, accuracy=0.2)
+        alone = warpsight.predict(launch, SMALL, overrides=settings, accuracy=0.5)
         assert row["cycles"] == pytest.approx(alone.cycles, rel=1e-12)
         assert row["half_width"] == pytest.approx(alone.provenance["sampling"]["half_width"], rel=1e-9)
-    assert {row["half_width"] <= 0.2 for row in rows if row["model"] == "warpsight"} == {True}  # type: ignore[operator]
+    assert {row["half_width"] <= 0.5 for row in rows if row["model"] == "warpsight"} == {True}  # type: ignore[operator]
 
 
 def test_designs_have_the_time_of_the_whole_launch_where_it_is_few_waves(launch: Path) -> None:
@@ -103,7 +103,7 @@ def test_what_is_kept_of_a_sampled_launch_is_its_rows_and_no_trace(launch: Path,
 
 def test_designs_that_cannot_be_sampled_run_whole(launch: Path) -> None:
     """On 24 SMs the launch is six waves, of which a sample would be most."""
-    found = warpsight.sweep(launch, SMALL, {"sm_count": [2, 24]}, results=launch.parent / "kept", accuracy=0.2).table.to_pylist()
+    found = warpsight.sweep(launch, SMALL, {"sm_count": [2, 24]}, results=launch.parent / "kept", accuracy=0.5).table.to_pylist()
     few, many = found
     assert few["half_width"] > 0 == many["half_width"]
     alone = warpsight.predict(launch, SMALL, overrides=["sm_count=24"], exact=True)
