@@ -42,7 +42,7 @@ _FIRST_PARTS = 4
 _MOST_SHARE = 0.5  # of the blocks, that the caches are simulated for: beyond it, running all costs little more
 # Waves that blocks need at most to get out of step, where they are measured so: a judgement, from 3.4 in one launch (ADR 0037).
 _IN_STEP = 4
-# Of the cycles: how far the state in which waves apart begin was off at most, where their spread did not show it (ADR 0067, ADR 0082).
+# Of the cycles: how far the state in which waves apart begin was off at most, where their spread did not show it (ADR 0082).
 _BEGINNING = 0.006
 _LEAST_WAVE = 56  # blocks, where waves are few: blocks on four SMs stay in step for a whole launch, on 14 they do not (ADR 0067)
 _MOST_FIXED = 3 / 4  # of the accuracy: what more waves do not narrow. The rest is left for their spread.
