@@ -14,7 +14,7 @@ import numpy as np
 
 from warpsight.base.errors import UsageError
 from warpsight.base.progress import Watch, remark, stage, step
-from warpsight.caches.exact.apart import WINDOW, NotApart, begins_unknown, fills_l2, has_long_loops
+from warpsight.caches.exact.apart import GOLDEN, WINDOW, NotApart, begins_unknown, fills_l2, has_long_loops
 from warpsight.caches.exact.waves import ScatteredReuse
 from warpsight.gpu.occupancy import occupancy
 from warpsight.gpu.spec import GpuSpec
@@ -46,7 +46,6 @@ _IN_STEP = 4
 _BEGINNING = 0.006
 _LEAST_WAVE = 56  # blocks, where waves are few: blocks on four SMs stay in step for a whole launch, on 14 they do not (ADR 0067)
 _MOST_FIXED = 3 / 4  # of the accuracy: what more waves do not narrow. The rest is left for their spread.
-_GOLDEN = (math.sqrt(5) - 1) / 2
 
 Blocks = tuple[int, int]
 Floats = np.ndarray[Any, np.dtype[np.float64]]
@@ -174,7 +173,7 @@ class Plan:
         free = end - first - self.stretch
         if free < 0:
             raise NotSampled("its waves are too unlike for a sample of half of them")
-        return Part(low, high, first + self.before + int(free * ((number + 1) * _GOLDEN % 1)))
+        return Part(low, high, first + self.before + int(free * ((number + 1) * GOLDEN % 1)))
 
     @property
     def stretch(self) -> int:

@@ -47,7 +47,7 @@ _REPLAYED = 2  # times the L2: so much of what was read before decides what it h
 _STARTED = 1 / 4  # of the first wave: so far it is simulated to see how fast blocks get out of step
 _LEAST_READ = 1 / 2  # of a loop that has been run when a stretch begins: before, the L2 holds what blocks before it have read
 _LEAST_KNOWN = 1 / 2  # of the L2: that much its blocks have read; the rest, read earlier, leaves a full L2 before it is read again
-_GOLDEN = (math.sqrt(5) - 1) / 2
+GOLDEN = (math.sqrt(5) - 1) / 2  # its multiples, less the whole parts, are spread evenly, however many there are
 _SECONDS = 0.5  # between two reports
 
 Simulated = Callable[..., CacheSimulation]
@@ -86,7 +86,7 @@ def _shares(blocks: int, wave: int, number: int, apart: float) -> npt.NDArray[np
     numbers, so each is farther than those behind it; one that has come to its end has made room for the last, at its beginning.
     """
     share, random = np.ones(blocks), np.random.default_rng(number)
-    middle = (1 - _LEAST_READ) * (number * _GOLDEN % 1)
+    middle = (1 - _LEAST_READ) * (number * GOLDEN % 1)
     left = (middle + apart * random.standard_normal(wave)) % 1
     share[:wave] = np.sort(np.where(left > 0, left, 1))
     return share
