@@ -254,7 +254,8 @@ def _most(rows: list[dict[str, Any]]) -> float:
 
 def _ranks(rows: list[dict[str, Any]]) -> dict[int, int]:
     """The ranks of the hottest instructions, from 1, by pc."""
-    hot = sorted((row for row in rows if row["share"] > LEAST_HEAT * _most(rows)), key=lambda row: (-row["share"], row["pcs"][0]))
+    least = LEAST_HEAT * _most(rows)
+    hot = sorted((row for row in rows if row["share"] > least), key=lambda row: (-row["share"], row["pcs"][0]))
     return {row["pcs"][0]: rank for rank, row in enumerate(hot[:HOT], 1)}
 
 
