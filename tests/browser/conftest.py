@@ -5,13 +5,14 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
 
 import browser_reports
 import pytest
-from visits import Visit
+from visits import PATIENCE_S, Visit
 
 _REMEDY = 'as root, eval "$(tools/browser.sh)" installs it'
 
@@ -23,11 +24,30 @@ def _missing(what: str) -> NoReturn:
     pytest.skip(f"{what}: {_REMEDY}")
 
 
-# Of a module and not of the session: Playwright keeps an event loop running, which other tests cannot do with.
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    """Chromium without a window."""
-    program = os.environ.get("WARPSIGHT_CHROMIUM") or shutil.which("chromium")
+class Chromium:
+    """One browser without a window for the tests of this folder that follow each other: to start one takes as long as several tests."""
+
+    def __init__(self) -> None:
+        self._open, self._browser = ExitStack(), None
+
+    def started(self) -> Any:
+        """The browser, started where none runs."""
+        if self._browser is None or not self._browser.is_connected():
+            self.end()
+            self._browser = self._open.enter_context(_chromium())
+        return self._browser
+
+    def end(self) -> None:
+        """Close it, and with it the event loop that Playwright keeps running, which other tests cannot do with."""
+        self._browser = None
+        self._open.close()
+
+
+@contextmanager
+def _chromium() -> Iterator[Any]:
+    # the shell draws pages as Chromium does, without what is around them: a page takes it half the processor time
+    names = ("chromium-headless-shell", "chromium")
+    program = os.environ.get("WARPSIGHT_CHROMIUM") or next(filter(None, map(shutil.which, names)), None)
     if not program:
         _missing("there is no chromium")
     try:
@@ -38,11 +58,35 @@ def browser() -> Iterator[Any]:
     options = ["--no-sandbox"] if os.geteuid() == 0 else []
     with sync_playwright() as driver:
         try:
-            started = driver.chromium.launch(executable_path=program, args=options)
+            started = driver.chromium.launch(executable_path=program, args=options, timeout=1000 * PATIENCE_S)
         except Error as error:
             _missing(f"{program} does not start ({error.message.splitlines()[0]})")
         yield started
         started.close()
+
+
+_CHROMIUM = Chromium()
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Chromium]:
+    """See `Chromium`. A test with an event loop of its own ends it."""
+    yield _CHROMIUM
+    _CHROMIUM.end()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(nextitem: pytest.Item | None) -> Generator[None]:
+    """The browser is closed behind the last test of this folder."""
+    yield
+    if nextitem is None or nextitem.path.parent != Path(__file__).parent:
+        _CHROMIUM.end()
+
+
+@pytest.fixture
+def browser(chromium: Chromium) -> Any:
+    """Chromium without a window."""
+    return chromium.started()
 
 
 @pytest.fixture(scope="session")
@@ -76,6 +120,7 @@ def visit(browser: Any, report: Callable[[str], Path]) -> Iterator[Callable[...,
             viewport={"width": width, "height": 900}, color_scheme=theme, java_script_enabled=scripts, has_touch=touch,
             reduced_motion="reduce",
         )  # fmt: skip
+        context.set_default_timeout(1000 * PATIENCE_S)
         contexts.append(context)
         visits.append(Visit(context, report(name), place, scripts=scripts))
         return visits[-1]

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 import uvicorn
+from visits import PATIENCE_S
 
 from warpsight.explorer import server
 from warpsight.explorer.answer import answer
@@ -86,6 +87,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def page(browser: Any) -> Iterator[Any]:
     context = browser.new_context(viewport={"width": 1280, "height": 900}, reduced_motion="reduce")
+    context.set_default_timeout(1000 * PATIENCE_S)
     page, wrong = context.new_page(), []
     page.on("pageerror", lambda error: wrong.append(str(error)))
     yield page

@@ -21,11 +21,11 @@ from typing import Any
 import pytest
 from test_browser_explorer import explorer, folder  # noqa: F401  the folder with one example
 from tornado.websocket import WebSocketClientConnection, websocket_connect
+from visits import PATIENCE_S
 
 pytestmark = pytest.mark.browser
 
 _LISTENING = re.compile(r"WebDriver BiDi listening on (ws://\S+)")
-_WAIT_S = 60.0  # the simulators may have to be compiled
 CONTROL, SHIFT, TAB, BACKSPACE, ENTER, SPACE = "\ue009", "\ue008", "\ue004", "\ue003", "\ue006", " "
 END, HOME, LEFT, RIGHT = "\ue010", "\ue011", "\ue012", "\ue014"
 _FOCUS = "document.activeElement.matches({})"
@@ -84,7 +84,7 @@ class Tab:
 
     async def until(self, script: str) -> None:
         """Wait until a script is true."""
-        async with asyncio.timeout(_WAIT_S):
+        async with asyncio.timeout(PATIENCE_S):
             while not await self.run(script):
                 await asyncio.sleep(0.05)
 
@@ -149,7 +149,7 @@ async def _loop(tab: Tab, url: str, downloads: Path) -> Path:
     await tab.reach("tr:first-child td:last-child button", back=True)
     await tab.press(ENTER)
     saved = downloads / "version-2.html"
-    async with asyncio.timeout(_WAIT_S):
+    async with asyncio.timeout(PATIENCE_S):
         while not (saved.exists() and "</html>" in saved.read_text()):
             await asyncio.sleep(0.05)
     return saved
@@ -163,7 +163,8 @@ async def _both(address: str, project: Path, downloads: Path) -> None:
     assert await tab.run("document.querySelector('h1').innerText") == "scale on mdm-pascal"
 
 
-def test_keys_reach_the_loop_from_an_error_to_a_shared_report(tmp_path: Path, folder: Path) -> None:  # noqa: F811
+def test_keys_reach_the_loop_from_an_error_to_a_shared_report(chromium: Any, tmp_path: Path, folder: Path) -> None:  # noqa: F811
+    chromium.end()  # and its event loop: there can be but one
     profile, downloads = tmp_path / "firefox", tmp_path / "downloads"
     profile.mkdir()
     downloads.mkdir()

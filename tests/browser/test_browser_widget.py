@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+from visits import PATIENCE_S
 
 import warpsight
 from warpsight.base.units import duration
@@ -38,6 +39,7 @@ def test_widget_is_drawn_asks_python_as_a_slider_moves_and_leaves_nothing_behind
     args = ["f32[256]:zeros", 256, 2.0]
     widget: ExplorerWidget = warpsight.explore(SCALE, "mdm-pascal", "mdm", grid=4, block=64, args=args)
     page, wrong = browser.new_page(), []
+    page.set_default_timeout(1000 * PATIENCE_S)
     page.on("pageerror", lambda error: wrong.append(str(error)))
     page.expose_function("python", lambda message: json.dumps(widget.reply(json.loads(message))))
     page.set_content('<style>table { display: none }</style><h2>The notebook</h2><div id="cell"></div>')
