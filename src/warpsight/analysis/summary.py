@@ -7,7 +7,7 @@ caches again.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -111,13 +111,16 @@ def advised(case: Case) -> dict[str, Any]:
     """The keys of the summary that are advice: `advice`, changes that take little time to evaluate, and `not_tried`, the others."""
     first, prediction = first_advice(case), case.prediction
     rows = _placed(case.rows, views_of(case.trace)[0])
+    lines = {_line(row, 0.0)["place"]: row for row in reversed(rows)}
+    waiting = _waiting(case.profiled, rows) if first.left else {}
     return {
         "advice": [
             {**change.to_json(), "speedup": prediction.cycles / change.prediction.cycles}
             for change in sorted(first.changes, key=lambda change: change.what_if.at_most) if change.gain >= LEAST_SHOWN
         ],
         "not_tried": [
-            {"title": each.title, "place": each.place, "share": _most(each, case.profiled, prediction, rows)} for each in first.left
+            {"title": each.title, "place": each.place, "share": _most(each, prediction, lines.get(each.place), waiting)}
+            for each in first.left
         ],
     }
 
@@ -143,19 +146,26 @@ def kernel_place(trace: KernelTrace) -> dict[str, Any] | None:
     return {"file": first.file, "line": declared}
 
 
-def _most(change: WhatIf, profiled: ProfiledTrace, prediction: Prediction, rows: Sequence[ExplanationRow]) -> float:
+def _waiting(profiled: ProfiledTrace, rows: Sequence[ExplanationRow]) -> dict[int, float]:
+    """What all lines have of `mem_data`, by the pc of the load that they wait for."""
+    found: dict[int, float] = {}
+    for row in rows:
+        waits = _awaited(profiled, [row], memory=True)
+        stalls = sum(wait.stall_cycles for wait in waits)
+        for wait in waits if stalls else ():
+            found[wait.pc] = found.get(wait.pc, 0.0) + row.cpi_stack.get("mem_data", 0.0) * wait.stall_cycles / stalls
+    return found
+
+
+def _most(change: WhatIf, prediction: Prediction, row: ExplanationRow | None, waiting: Mapping[int, float]) -> float:
     """About the most that a change can save that was not evaluated, as a part of the cycles: what its line has of the components
     that it relieves, and what other lines wait for its loads. Idle SMs shrink with the rest."""
-    row = next((row for row in rows if _line(row, 0.0)["place"] == change.place), None)
     if row is None:
         return 0.0
     stack = prediction.cpi_stack
     relieved = sum(row.cpi_stack.get(name, 0.0) for name in change.relieves or stack if name != "mem_data")
-    for each in rows if not change.relieves or "mem_data" in change.relieves else ():
-        waits = _awaited(profiled, [each], memory=True)
-        stalls = sum(wait.stall_cycles for wait in waits)
-        if stalls:
-            relieved += each.cpi_stack.get("mem_data", 0.0) * sum(w.stall_cycles for w in waits if w.pc in row.pcs) / stalls
+    if not change.relieves or "mem_data" in change.relieves:
+        relieved += sum(waiting.get(pc, 0.0) for pc in row.pcs)
     return change.part * relieved / max(prediction.cpi - stack.get("idle", 0.0) - stack.get("launch", 0.0), 1e-300)
 
 
