@@ -25,7 +25,7 @@ def _missing(what: str) -> NoReturn:
 
 
 class Chromium:
-    """One browser without a window for the tests of this folder that follow each other: to start one takes as long as several tests."""
+    """One browser without a window for the tests of this folder that follow each other: one takes long to start."""
 
     def __init__(self) -> None:
         self._open, self._browser = ExitStack(), None

@@ -18,15 +18,23 @@ from warpsight.jobs.store import ResultStore
 
 pytestmark = pytest.mark.unit
 
+_PATIENCE_S = 120.0  # other tests use the machine, too
+
 _SCRIPT = """\
+import os
 import sys
+import time
 from pathlib import Path
 from runs_work import Chore, keep
 from warpsight.jobs.executor import make_executor
 from warpsight.jobs.store import ResultStore
 
+if __name__ != "__main__" and "slowly" in sys.argv:  # a worker that begins
+    Path(sys.argv[3], f"began-{os.getpid()}").touch()
+    time.sleep(60)
+
 if __name__ == "__main__":
-    name, folder, traces = sys.argv[1:]
+    name, folder, traces = sys.argv[1:4]
     address = ResultStore(folder).address
     chores = [Chore(address, f"chore {number}", seconds=0.2, traces=traces) for number in range(200)]
     try:
@@ -50,13 +58,18 @@ def test_process_that_dies_takes_only_its_own_task_and_names_it(store: ResultSto
     assert told[-1] == (5, 5)
 
 
-def _begun(name: str, store: ResultStore, traces: Path, folder: Path) -> subprocess.Popen[str]:
-    """A script that runs chores by the executor `name`, when it has finished some."""
+def _started(name: str, store: ResultStore, traces: Path, folder: Path, *words: str) -> subprocess.Popen[str]:
+    """A script that runs chores by the executor `name`."""
     script = folder / "script.py"
     script.write_text(_SCRIPT)
-    command = [sys.executable, str(script), name, str(store.folder), str(traces)]
-    process = subprocess.Popen(command, env=environment(), stderr=subprocess.PIPE, text=True, cwd=HERE, start_new_session=True)
-    until = time.monotonic() + 60
+    command = [sys.executable, str(script), name, str(store.folder), str(traces), *words]
+    return subprocess.Popen(command, env=environment(), stderr=subprocess.PIPE, text=True, cwd=HERE, start_new_session=True)
+
+
+def _begun(name: str, store: ResultStore, traces: Path, folder: Path) -> subprocess.Popen[str]:
+    """The script, when it has finished some chores."""
+    process = _started(name, store, traces, folder)
+    until = time.monotonic() + _PATIENCE_S
     while len(kept(store.folder)) < 4 and process.poll() is None and time.monotonic() < until:
         time.sleep(0.02)
     return process
@@ -65,7 +78,7 @@ def _begun(name: str, store: ResultStore, traces: Path, folder: Path) -> subproc
 def _all_gone(traces: Path) -> bool:
     """Whether every process that worked has ended, or ends soon."""
     left = {pid for each in pids(traces).values() for pid in each}
-    until = time.monotonic() + 20
+    until = time.monotonic() + _PATIENCE_S
     while left and time.monotonic() < until:
         left = {pid for pid in left if os.path.exists(f"/proc/{pid}")}
         time.sleep(0.05)
@@ -78,7 +91,7 @@ def test_interrupted_run_ends_at_once_with_all_its_processes_and_no_noise(
 ) -> None:
     process = _begun(name, store, traces, tmp_path)
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does it: to everyone
-    _, errors = process.communicate(timeout=30)
+    _, errors = process.communicate(timeout=_PATIENCE_S)
     assert process.returncode == 130
     assert errors == ""
     assert _all_gone(traces)
@@ -86,9 +99,23 @@ def test_interrupted_run_ends_at_once_with_all_its_processes_and_no_noise(
 
 
 @pytest.mark.parametrize("name", ["processes", "dask"])
+def test_run_interrupted_while_its_processes_begin_makes_no_noise_either(
+    name: str, store: ResultStore, traces: Path, tmp_path: Path
+) -> None:
+    process = _started(name, store, traces, tmp_path, "slowly")
+    until = time.monotonic() + _PATIENCE_S
+    while len(workers := list(traces.glob("began-*"))) < 2 and process.poll() is None and time.monotonic() < until:
+        time.sleep(0.02)
+    assert len(workers) == 2
+    os.killpg(process.pid, signal.SIGINT)
+    _, errors = process.communicate(timeout=_PATIENCE_S)
+    assert (process.returncode, errors) == (130, "")
+
+
+@pytest.mark.parametrize("name", ["processes", "dask"])
 def test_processes_leave_with_a_parent_that_is_killed(name: str, store: ResultStore, traces: Path, tmp_path: Path) -> None:
     process = _begun(name, store, traces, tmp_path)
     process.send_signal(signal.SIGKILL)
-    process.communicate(timeout=30)
+    process.communicate(timeout=_PATIENCE_S)
     assert _all_gone(traces)
     assert 4 <= len(kept(store.folder)) < 400

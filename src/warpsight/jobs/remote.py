@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pickle
-import signal
 import socket
 import threading
 from collections.abc import Callable
 
 from warpsight.jobs.fingerprint import identity
+from warpsight.jobs.interrupts import ignore_interrupts
 
 # Models, compilers and the store keep things per process, and are not meant for two tasks at once.
 _ONE_AT_A_TIME = threading.Lock()
@@ -59,4 +59,4 @@ def _differences(expected: Expected) -> str:
 
 def dask_setup(worker: object) -> None:
     """Called by Dask in a local worker's process when it begins: Ctrl-C is the parent's affair."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    ignore_interrupts()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import signal
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
@@ -12,6 +11,7 @@ from concurrent.futures.process import BrokenProcessPool
 
 from warpsight.base.progress import Progress
 from warpsight.jobs.executor import EXECUTORS, Executor, ExecutorKind, Task, TaskOutcome, attempt, default_jobs, record_outcome
+from warpsight.jobs.interrupts import ignore_interrupts, starting_workers
 
 _DIED = "its process terminated without an error message; it may have run out of memory"
 
@@ -53,7 +53,8 @@ def _in_parallel(
     pool = ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn"), initializer=_begin)
     done: set[Task] = set()
     try:
-        futures: dict[Future[TaskOutcome], Task] = {pool.submit(attempt, work, task): task for task in tasks}
+        with starting_workers():
+            futures: dict[Future[TaskOutcome], Task] = {pool.submit(attempt, work, task): task for task in tasks}
         for future in as_completed(futures):
             record_outcome(reasons, futures[future], future.result())
             done.add(futures[future])
@@ -72,7 +73,7 @@ def _in_parallel(
 
 def _begin() -> None:
     """In a new process: ignore Ctrl-C, which the parent handles, and exit when the parent exits."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    ignore_interrupts()
     parent = multiprocessing.parent_process()
     if parent is not None:
         threading.Thread(target=_leave_with, args=(parent,), daemon=True).start()
