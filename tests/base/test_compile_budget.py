@@ -68,7 +68,7 @@ def test_process_is_ended_when_its_time_or_memory_is_used_up(monkeypatch: pytest
     said = r"k.cu: the tool takes longer than the 0.5 s .*\n.*WARPSIGHT_COMPILE_SECONDS"
     with pytest.raises(LimitError, match=said), compiling("k.cu") as limits:
         limits.run([sys.executable, "-c", "while True: pass"], b"", "the tool")
-    assert time.monotonic() - started < 10
+    assert time.monotonic() - started < 60  # a loop that nobody ends goes on for ever
     monkeypatch.setenv(SECONDS, "60")
     monkeypatch.setenv(MEMORY, "64 MiB")
     said = r"the tool needs more than the 64 MiB .*\n.*WARPSIGHT_COMPILE_MEMORY"

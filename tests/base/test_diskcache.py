@@ -249,6 +249,6 @@ def test_entry_that_nobody_makes_is_not_waited_for(cache: Path) -> None:
     begin = time.monotonic()
     for _ in range(2):  # the second time this process has failed to make it
         diskcache.take_turn("numba", "cd" * 32)
-    assert time.monotonic() - begin < 10  # `take_turn` waits up to 60 s for another process
+    assert time.monotonic() - begin < 55  # `take_turn` waits up to 60 s for another process
     diskcache.made()
     assert not list(cache.rglob("*.lock"))

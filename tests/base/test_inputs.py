@@ -71,7 +71,7 @@ def test_pipe_that_never_ends_is_read_to_a_limit(tmp_path: Path, monkeypatch: py
         with pytest.raises(OSError, match="more than 100,000 bytes come from the pipe"):
             read_input(f"/dev/fd/{read}")
         os.close(read)
-        endless.wait(10)
+        endless.wait(120)
     with _written(tmp_path / "pipe", b"x" * 50), pytest.raises(OSError, match="more than 40 bytes"):
         read_input(tmp_path / "pipe", 40)
 
@@ -86,7 +86,7 @@ def test_file_larger_than_any_input_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("given", ["<(warpsight gpus show a100)", "/dev/stdin < <(warpsight gpus show a100)"])
 def test_output_of_a_command_is_an_input(given: str) -> None:
     script = f'warpsight() {{ "{sys.executable}" -m warpsight "$@"; }}; warpsight gpus check {given}'
-    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False, timeout=100)
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False, timeout=300)
     assert done.stdout.startswith("/dev/"), done.stderr
     assert "no problems" in done.stdout
 

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.unit
 
 def test_two_threads_do_not_mix_their_steps() -> None:
     told: dict[str, list[str]] = {"one": [], "two": []}
-    together = Barrier(2, timeout=30)
+    together = Barrier(2, timeout=120)
 
     def run(name: str) -> None:
         with listening(told[name].append, lambda what, seconds: told[name].append(f"{what} {seconds >= 0}")):

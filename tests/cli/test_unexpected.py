@@ -23,7 +23,7 @@ pytestmark = pytest.mark.unit
 def _shell(command: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """`warpsight COMMAND`, as bash understands it, in another process."""
     return subprocess.run(["bash", "-c", f"{sys.executable} -m warpsight {command}"], capture_output=True, text=True, check=False,
-                          env={**os.environ, **environment}, errors="surrogateescape", timeout=100)  # fmt: skip
+                          env={**os.environ, **environment}, errors="surrogateescape", timeout=300)  # fmt: skip
 
 
 @pytest.mark.parametrize("command", ["gpus list", "--help", "gpus show v100"])

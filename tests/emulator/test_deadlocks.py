@@ -94,11 +94,11 @@ def test_keyboard_interrupt_stops_threads_that_spin() -> None:
     with pytest.raises(LimitError):
         launch(cuda("waiting.cu"), "never_unlocked", 2, 32, [lock], max_instructions=1000)  # compiled beforehand
     timer = threading.Timer(0.3, _thread.interrupt_main)
-    started = time.perf_counter()
+    started = time.process_time()
     timer.start()
     with pytest.raises(KeyboardInterrupt):
         launch(cuda("waiting.cu"), "never_unlocked", 2, 32, [lock], max_instructions=10**11)
-    assert time.perf_counter() - started < 20  # 0.3 s and one poll; generous for a loaded machine
+    assert time.process_time() - started < 20  # 0.3 s and one poll; of processor time, as others use the machine, too
 
 
 @pytest.mark.parametrize(

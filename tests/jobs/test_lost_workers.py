@@ -39,7 +39,7 @@ def _when(true: Callable[[], bool], act: Callable[[], object]) -> threading.Thre
     """Does `act` as soon as it is `true`, beside the test."""
 
     def wait() -> None:
-        until = time.monotonic() + 60
+        until = time.monotonic() + 120
         while not true() and time.monotonic() < until:
             time.sleep(0.01)
         act()
@@ -71,7 +71,7 @@ def test_run_whose_workers_are_killed_and_replaced_ends_with_the_same_bytes(
         return {worker.pid for worker in first} <= {pid for each in pids(traces).values() for pid in each}
 
     killer = _when(lambda: both_work() and len(kept(store.folder)) > 6, kill_and_add)
-    with make_executor("dask", scheduler=cluster.address, worker_timeout=60, tell=said.append) as executor:
+    with make_executor("dask", scheduler=cluster.address, worker_timeout=180, tell=said.append) as executor:
         assert executor.run(keep, chores) == {}
     killer.join()
     began = pids(traces)
@@ -112,7 +112,7 @@ def test_run_whose_only_worker_is_lost_waits_for_the_next(cluster: TestCluster, 
     killer = _when(lambda: len(kept(store.folder)) > 2, only.kill)
     # Not before: the same is said while the first one starts, and "a worker is available" may follow before anybody looks.
     helper = _when(lambda: only.poll() is not None and said[-1:] == [missing], cluster.add)
-    with make_executor("dask", scheduler=cluster.address, worker_timeout=60, tell=said.append) as executor:
+    with make_executor("dask", scheduler=cluster.address, worker_timeout=180, tell=said.append) as executor:
         assert executor.run(keep, chores) == {}
     killer.join()
     helper.join()
@@ -149,7 +149,7 @@ def test_scheduler_that_is_lost_between_two_runs_is_the_same_error(cluster: Test
         assert executor.run(keep, [Chore(store.address, "one")]) == {}
         assert cluster.scheduler is not None
         cluster.scheduler.kill()
-        cluster.scheduler.wait(30)
+        cluster.scheduler.wait(120)
         with pytest.raises(UsageError, match="the scheduler was lost"):
             executor.run(keep, [Chore(store.address, "two")])
 

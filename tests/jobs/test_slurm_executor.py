@@ -63,7 +63,7 @@ def _groups(jobs: Path) -> list[int]:
 
 
 def _soon(true: Callable[[], bool]) -> bool:
-    until = time.monotonic() + 30
+    until = time.monotonic() + 120
     while not true() and time.monotonic() < until:
         time.sleep(0.02)
     return true()

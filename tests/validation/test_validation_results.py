@@ -164,7 +164,7 @@ def test_interrupted_run_ends_at_once_and_says_how_to_go_on(tiny: Path, tmp_path
     folder = tmp_path / "results"
     process = _started(_command(tiny, folder, tmp_path / "out", "--jobs", "2"), folder, 1)
     process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=60)
+    _, errors = process.communicate(timeout=300)
     assert process.returncode == 130
     assert errors.splitlines() == ["the results so far are kept; run the same command again to continue", "interrupted"]
     with pytest.raises(ProcessLookupError):  # nobody is left of its session
