@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs what the tests of reports in a browser need: Debian's chromium-headless-shell (or chromium) and firefox-esr, and axe-core of the npm registry.
-# Playwright, which drives chromium, comes with the test extra. Prints what a shell must export:
+# Installs what the tests of reports in a browser need: Debian's chromium-headless-shell (or chromium) and firefox-esr, and axe-core of
+# the npm registry. Playwright, which drives chromium, comes with the test extra. Prints what a shell must export:
 #
 #   eval "$(tools/browser.sh FOLDER)"
 #
