@@ -14,7 +14,7 @@ import numpy as np
 
 from warpsight.base.errors import UsageError
 from warpsight.base.progress import Watch, remark, stage, step
-from warpsight.caches.exact.apart import GOLDEN, WINDOW, NotApart, begins_unknown, fills_l2, has_long_loops
+from warpsight.caches.exact.apart import GOLDEN, WINDOW, NotApart, fills_l2, has_long_loops
 from warpsight.caches.exact.waves import ScatteredReuse
 from warpsight.gpu.occupancy import occupancy
 from warpsight.gpu.spec import GpuSpec
@@ -286,8 +286,8 @@ class Sampler:
         if not fills and apart.wave >= _LEAST_WAVE:
             return apart
         # Of few waves that are small or fill the L2, samples were more than 1 % off and did not show it (ADR 0067).
-        in_sequence = Plan.of(self._ready, gpu)
-        return in_sequence if fills and begins_unknown(first, gpu, len(apart.ranges)) else apart
+        Plan.of(self._ready, gpu)
+        return apart
 
     def grown(
         self, gpu: GpuSpec, models: Sequence[str], method: Method, accuracy: float, *, least_instructions: int | None = None,
