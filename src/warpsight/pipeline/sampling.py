@@ -44,6 +44,7 @@ _MOST_SHARE = 0.5  # of the blocks, that the caches are simulated for: beyond it
 _IN_STEP = 4
 # Of the cycles: how far the state in which waves apart begin was off at most, where their spread did not show it (ADR 0082).
 _BEGINNING = 0.006
+_SECOND = 8  # waves between the first and the last, from which on second differences tell how unlike they are
 _LEAST_WAVE = 56  # blocks, where waves are few: blocks on four SMs stay in step for a whole launch, on 14 they do not (ADR 0067)
 _MOST_FIXED = 3 / 4  # of the accuracy: what more waves do not narrow. The rest is left for their spread.
 
@@ -256,6 +257,7 @@ class Sampler:
         """`memory` that exists stays as it is. Raises NotSampled for a kernel whose blocks all have to run."""
         self._ready, self._prepared, self._watch = ready, prepared, watch
         self._samples: dict[Plan, KernelTrace] = {}
+        self._stretches: dict[str, dict[Any, Any]] = {}
         with _refusing():
             self._run: SampledRun = emulator.SampledRun(
                 prepared, ready.launch, registers=ready.registers, max_instructions=ready.max_instructions, threads=ready.threads,
@@ -372,8 +374,11 @@ class Sampler:
         """The trace of the measured blocks, which stand for the launch."""
         if plan not in self._samples:
             executed, labels = self._run.trace(plan.ranges), plan.labels()
-            lengths = [end - first for first, end in plan.ranges]
-            sample = WaveSample(executed, labels, np.cumsum([0, *lengths[:-1]]), threads=self._ready.threads, apart=plan.apart)
+            first, end = np.array(plan.ranges).T
+            start = np.cumsum([0, *(end - first)[:-1]])
+            sample = WaveSample(
+                executed, labels, start, first, stretches=self._stretches, threads=self._ready.threads, apart=plan.apart
+            )
             self._samples[plan] = replace(part_of(executed, labels > 0), waves=sample)
         return self._samples[plan]
 
@@ -418,7 +423,8 @@ def half_widths(trace: KernelTrace, plan: Plan, designs: _Designs, watch: Watch 
 
     By the jackknife: how the prediction changes when a wave is left out, with all that its stretch of blocks tells about the
     launch. There is one wave in each part, so that the variance is that of successive differences: a trend along the launch,
-    which the parts follow, is no uncertainty (Wolter, Introduction to Variance Estimation, 2007, chapter 4 and section 8.2).
+    which the parts follow, is no uncertainty (Wolter, Introduction to Variance Estimation, 2007, chapter 4 and section 8.2). Of
+    `_SECOND` waves and more these are second differences, which a steady trend does not widen; of fewer they would be too few.
     What the spread of the waves cannot show is added. Blocks begin in step, get out of it, and load slices and channels more evenly
     then, and find more or less in the caches: a launch has more time for that than a sample, and may change as much again as the
     sample has from its first half to its second. And of the first and the last wave few blocks are measured, which may be ill
@@ -448,11 +454,19 @@ def half_widths(trace: KernelTrace, plan: Plan, designs: _Designs, watch: Watch 
     edges = sum(abs(cycles([each for each in every if each != edge], every) - whole) for edge in (every[0], every[-1]))
     rests = ([each for each in every if each != left_out] for left_out in every[1:-1])
     pseudo_values = np.array([count * whole - (count - 1) * cycles(rest, rest) for rest in rests])
-    variance = (np.diff(pseudo_values, axis=0) ** 2).mean(axis=0) / 2
+    order = 2 if count >= _SECOND else 1
+    variance = (np.diff(pseudo_values, order, axis=0) ** 2).mean(axis=0) / math.comb(2 * order, order)
     unseen = math.sqrt(max(0.0, 1 - count * plan.wave / (plan.blocks - 2 * plan.wave)))
-    degrees = 2 * (count - 1) ** 2 / (3 * count - 4)
+    degrees = _degrees(count - order, order)
     by_waves = (_student(degrees) * np.sqrt(variance / count) * unseen + edges) / whole
     return by_waves + drift, fixed
+
+
+def _degrees(count: int, order: int) -> float:
+    """The degrees of freedom of the mean square of so many successive differences of an order, which are correlated."""
+    weights = np.array([(-1) ** k * math.comb(order, k) for k in range(order + 1)])
+    correlation = np.correlate(weights, weights, "full")[order + 1 :] / (weights @ weights)
+    return float(count**2 / (count + 2 * sum((count - lag) * each**2 for lag, each in enumerate(correlation, 1))))
 
 
 def _student(degrees: float) -> float:

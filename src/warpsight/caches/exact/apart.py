@@ -95,20 +95,18 @@ class Spread:
         variance = float(((come - mean[sm]) ** 2).sum()) / max(1, len(come) - len(mean))
         return cls(float(mean.std()) / max(float(come.mean()), 1e-9), math.sqrt(variance))
 
-    def begin(
-        self, blocks: int, wave: int, sms: int, number: int, waves: float
-    ) -> tuple[npt.NDArray[np.float64], Places]:
-        """The last share of its laps that each of the `blocks` of stretch `number` runs after so many `waves`: all, but those that
-        begin at once, a `wave`; and the places of these, numbered SM by SM.
+    def begin(self, blocks: int, wave: int, sms: int, first: int) -> tuple[npt.NDArray[np.float64], Places]:
+        """The last share of its laps that each of the `blocks` of a stretch runs that begins with block `first` of the launch: all,
+        but those that begin at once, a `wave`; and the places of these, numbered SM by SM.
 
         They are around a point of their loops that differs from stretch to stretch. SMs are independent of each other, and get
         farther apart with each wave; the blocks of one SM wait for each other's data, and do not. A block starts where one has
         ended, so they are in the order of their numbers: each is farther than those behind it, and one that has come to its end
         has made room for the last, at its beginning.
         """
-        share, random = np.ones(blocks), np.random.default_rng(number)
-        of_sm = self.of_sms * math.sqrt(waves) * random.permutation(_normal(sms))
-        left = (number * GOLDEN + np.repeat(of_sm, wave // sms) + self.within_sm * random.permutation(_normal(wave))) % 1
+        share, random = np.ones(blocks), np.random.default_rng(first)
+        of_sm = self.of_sms * math.sqrt(first / wave) * random.permutation(_normal(sms))
+        left = (first * GOLDEN + np.repeat(of_sm, wave // sms) + self.within_sm * random.permutation(_normal(wave))) % 1
         places = np.argsort(left, kind="stable")
         share[:wave] = np.where(left > 0, left, 1)[places]
         return share, places
@@ -138,7 +136,24 @@ class Stretch:
     misses: MissProfile
     halves: tuple[MissProfile, MissProfile]
     traffic: Traffic
-    left: L2Lines
+    left: L2Lines | None
+
+
+@dataclass(frozen=True)
+class _Simulation:
+    """Of a stretch: all counts, those in the halves of its window, and the traffic in these; how many lines and sectors it leaves
+    to be written back beyond those that it found, int64 [2]; and the L2 that the last stretch leaves.
+    """
+
+    profile: MissProfile
+    halves: tuple[dict[str, Any], dict[str, Any]]
+    traffic: Traffic
+    to_write: npt.NDArray[np.int64]
+    left: L2Lines | None
+
+
+Known = dict[Any, Any]
+"""Simulations of stretches, by the number of their first block and how many they are, and how far blocks get apart in a wave."""
 
 
 def _to_write(lines: L2Lines | None) -> npt.NDArray[np.int64]:
@@ -168,9 +183,14 @@ class Stretches:
     """The stretches of a sample, simulated apart."""
 
     def __init__(
-        self, sample: WaveSample, gpu: GpuSpec, simulated: Simulated, progress: Progress | None, between: Between | None
+        self, sample: WaveSample, gpu: GpuSpec, simulated: Simulated, progress: Progress | None, between: Between | None,
+        known: Known,
     ) -> None:
+        """`known` has stretches of the launch that were simulated before, and gets the others, if no other stretch decides what the
+        L2 holds when one begins.
+        """
         self._sample, self._gpu, self._simulated, self._progress, self._held = sample, gpu, simulated, progress, between
+        self._known = known
         self._wave = int(sample.start[1])
         self._ended, self._stopped, self._spread = dict[int, int](), False, Spread(0.0, 0.0)
 
@@ -178,7 +198,9 @@ class Stretches:
         """All stretches in order. `before`: what the L2 holds, where all lines have room in it; else None. Then a `warm` launch
         begins with what its last stretch leaves.
         """
-        self._spread = self._spread_of_wave(before)
+        if before is not None or self._held is not None:
+            self._known = {}  # the L2 holds what blocks of all stretches read
+        self._spread = self._known.get("spread") or self._known.setdefault("spread", self._spread_of_wave(before))
         found: dict[int, Stretch] = {}
         last, fits = len(self._sample.start) - 1, before is not None
 
@@ -186,7 +208,9 @@ class Stretches:
             found[last] = self._last(before, fits)
             first = before
             if first is None and warm:
-                first = aged(found[last].left, self._gpu, self._gpu.l2.size_bytes // self._gpu.l2.line_bytes)
+                left = found[last].left
+                assert left is not None
+                first = aged(left, self._gpu, self._gpu.l2.size_bytes // self._gpu.l2.line_bytes)
             found[0] = self._first(first, fits, found[last].misses)
 
         def between(number: int) -> Callable[[], None]:
@@ -228,8 +252,8 @@ class Stretches:
         trace = part_of(sample.executed, chosen)
         if number == 0:
             return trace, before, None
-        blocks, waves = trace.header.recorded_blocks, self._waves_before(number)
-        share, places = self._spread.begin(blocks, self._wave, gpu.sm_count, number, waves)
+        first = int(sample.first[number])
+        share, places = self._spread.begin(trace.header.recorded_blocks, self._wave, gpu.sm_count, first)
         late = LateWarps(trace, share)
         if before is None:
             rows = late.read_before(_REPLAYED * gpu.l2.size_bytes)
@@ -246,33 +270,39 @@ class Stretches:
         """Simulate stretch `number` with an L2 that holds `before`, which has room for all lines if it `fits`, as far as the
         `window` goes. What instructions that are not executed there do is `like` that of another stretch.
         """
-        trace, before, places = self._part(number, before)
-        profile, left = self._simulated(trace, progress=self._told(number), observer=window, places=places).run(before)
+        done = self._simulation(number, before, window)
         executed = _executed(part_of(self._sample.executed, self._sample.label == number + 1))
-        whole = {name: getattr(profile, name) for name in COUNTS}
+        whole = {name: getattr(done.profile, name) for name in COUNTS}
         others = whole
         if like is not None:
             there = (whole["executions"] > 0) | (whole["shared_executions"] > 0)
             others = {name: np.where(there, whole[name], getattr(like, name)) for name in COUNTS}
 
         def scaled(counted: dict[str, Any]) -> MissProfile:
-            own = replace(profile, **as_if_executed(counted, others, executed))
+            own = replace(done.profile, **as_if_executed(counted, others, executed))
             if like is None or whole["l2_writes"].any():
-                return _with_write_backs(own, whole, before, left, fits)
+                return _with_write_backs(own, whole, np.zeros(2, np.int64) if fits else done.to_write)
             share = int(own.l2_writes.sum()) / max(1, int(like.l2_writes.sum()))
             changed: dict[str, Any] = {name: np.rint(getattr(like, name) * share).astype(np.int64) for name in WRITE_BACKS}
             return replace(own, **changed)
 
-        earlier, later = window.counts_of_halves()
+        earlier, later = done.halves
         both = {name: earlier[name] + later[name] for name in COUNTS}
-        return Stretch(scaled(both), (scaled(earlier), scaled(later)), window.halves(), left)
+        return Stretch(scaled(both), (scaled(earlier), scaled(later)), done.traffic, done.left)
 
-    def _waves_before(self, number: int) -> float:
-        """How many waves have run when stretch `number` begins: stretches are in parts of the launch of the same length, but for
-        the last one.
-        """
-        last, waves = len(self._sample.start) - 1, self._sample.executed.header.blocks / self._wave
-        return waves * (1 if number == last else (number - 1 / 2) / (last - 1))
+    def _simulation(self, number: int, before: L2Lines | None, window: _Window) -> _Simulation:
+        """Of stretch `number`, or what is known of it."""
+        first, blocks = int(self._sample.first[number]), _blocks(self._sample, number)
+        key = (first, blocks.stop - blocks.start)
+        if key not in self._known:
+            trace, before, places = self._part(number, before)
+            profile, left = self._simulated(trace, progress=self._told(number), observer=window, places=places).run(before)
+            is_last = number == len(self._sample.start) - 1
+            self._known[key] = _Simulation(
+                profile, window.counts_of_halves(), window.halves(), _to_write(left) - _to_write(before), left if is_last else None
+            )
+        found: _Simulation = self._known[key]
+        return found
 
     def _spread_of_wave(self, before: L2Lines | None) -> Spread:
         """How far blocks get apart in a wave, from its beginning."""
@@ -315,15 +345,11 @@ class Stretches:
         return lambda done, _: self._ended.__setitem__(number, done)
 
 
-def _with_write_backs(
-    own: MissProfile, whole: dict[str, Any], before: L2Lines | None, left: L2Lines, fits: bool
-) -> MissProfile:
+def _with_write_backs(own: MissProfile, whole: dict[str, Any], left_to_make: npt.NDArray[np.int64]) -> MissProfile:
     """The counts of a wave with its share of write-backs, by writes to the L2. A wave evicts what others have written: all writes
-    of the stretch, of which `whole` are the counts, make the write-backs in it and those that it leaves to be made, beyond those
-    that it found.
+    of the stretch, of which `whole` are the counts, make the write-backs in it and those that it leaves to be made.
     """
     writes, all_writes = int(own.l2_writes.sum()), int(whole["l2_writes"].sum())
-    left_to_make = np.zeros(2, np.int64) if fits else _to_write(left) - _to_write(before)
     changed = {}
     for name, more in zip(WRITE_BACKS, left_to_make.tolist(), strict=True):
         made = int(whole[name].sum())
