@@ -14,7 +14,7 @@ import numpy as np
 
 from warpsight.base.errors import UsageError
 from warpsight.base.progress import Watch, remark, stage, step
-from warpsight.caches.exact.apart import GOLDEN, WINDOW, NotApart, fills_l2, has_long_loops
+from warpsight.caches.exact.apart import WINDOW, NotApart, fills_l2, has_long_loops
 from warpsight.caches.exact.waves import ScatteredReuse
 from warpsight.gpu.occupancy import occupancy
 from warpsight.gpu.spec import GpuSpec
@@ -47,6 +47,7 @@ _BEGINNING = 0.006
 _SECOND = 8  # waves between the first and the last, from which on second differences tell how unlike they are
 _LEAST_WAVE = 56  # blocks, where waves are few: blocks on four SMs stay in step for a whole launch, on 14 they do not (ADR 0067)
 _MOST_FIXED = 3 / 4  # of the accuracy: what more waves do not narrow. The rest is left for their spread.
+_GOLDEN = (math.sqrt(5) - 1) / 2  # its multiples, less the whole parts, are spread evenly, however many there are
 
 Blocks = tuple[int, int]
 Floats = np.ndarray[Any, np.dtype[np.float64]]
@@ -127,8 +128,11 @@ def _needs_all(request: KernelRequest, gpu: GpuSpec, method: Method) -> bool:
 
 @dataclass(frozen=True)
 class Part:
-    """A part of the launch, blocks `low` to `high`, and the first block of the wave that is measured in it."""
+    """A part of the launch, blocks `low` to `high`, and the first block of the wave that is measured in it. Parts have `number`s
+    from 1 on, in the order in which they were made.
+    """
 
+    number: int
     low: int
     high: int
     wave: int
@@ -165,16 +169,16 @@ class Plan:
             low, high = wave, launch.blocks - wave - before
             if plan.simulated(_FIRST_PARTS) <= _MOST_SHARE * launch.blocks and (high - low) // _FIRST_PARTS >= plan.stretch:
                 bounds = [low + (high - low) * k // _FIRST_PARTS for k in range(_FIRST_PARTS + 1)]
-                return replace(plan, parts=tuple(plan._placed(bounds[k], bounds[k + 1], k) for k in range(_FIRST_PARTS)))
+                return replace(plan, parts=tuple(plan._placed(k + 1, bounds[k], bounds[k + 1]) for k in range(_FIRST_PARTS)))
         raise NotSampled(f"the launch is {launch.blocks / wave:.3g} waves")
 
-    def _placed(self, low: int, high: int, number: int, room: Blocks | None = None) -> Part:
+    def _placed(self, number: int, low: int, high: int, room: Blocks | None = None) -> Part:
         """A part with a wave in it, within `room`, at a place that differs from part to part: no period of the grid meets all."""
         first, end = room or (low, high)
         free = end - first - self.stretch
         if free < 0:
             raise NotSampled("its waves are too unlike for a sample of half of them")
-        return Part(low, high, first + self.before + int(free * ((number + 1) * GOLDEN % 1)))
+        return Part(number, low, high, first + self.before + int(free * (number * _GOLDEN % 1)))
 
     @property
     def stretch(self) -> int:
@@ -192,7 +196,7 @@ class Plan:
 
     def doubled(self) -> Plan:
         """Twice as many parts; the waves measured before stay. Raises NotSampled where that is too much of the launch."""
-        parts = [half for k, part in enumerate(self.parts) for half in self._halves(part, k)]
+        parts = [half for number, part in enumerate(self.parts, len(self.parts) + 1) for half in self._halves(part, number)]
         plan = replace(self, parts=tuple(parts))
         if plan.simulated(len(parts)) > _MOST_SHARE * self.blocks:
             raise NotSampled("its waves are too unlike for a sample of half of them")
@@ -202,13 +206,20 @@ class Plan:
         middle = (part.low + part.high) // 2
         first, end = part.wave - self.before, part.wave + self.wave + self.behind
         if first + end < 2 * middle:
-            return replace(part, high=middle), self._placed(middle, part.high, number, (max(middle, end), part.high))
-        return self._placed(part.low, middle, number, (part.low, min(middle, first))), replace(part, low=middle)
+            return replace(part, high=middle), self._placed(number, middle, part.high, (max(middle, end), part.high))
+        return self._placed(number, part.low, middle, (part.low, min(middle, first))), replace(part, low=middle)
 
     @property
     def waves(self) -> list[int]:
         """The first blocks of the measured waves, in order."""
         return [0, *(part.wave for part in self.parts), self.blocks - self.wave]
+
+    @property
+    def places(self) -> list[float]:
+        """At which part of their loops the blocks of each stretch that is simulated apart begin: all over them, and the last one
+        at their beginning.
+        """
+        return [0.0, *(part.number * _GOLDEN % 1 for part in self.parts), 0.0]
 
     @property
     def ranges(self) -> list[Blocks]:
@@ -377,8 +388,9 @@ class Sampler:
             first, end = np.array(plan.ranges).T
             start = np.cumsum([0, *(end - first)[:-1]])
             sample = WaveSample(
-                executed, labels, start, first, stretches=self._stretches, threads=self._ready.threads, apart=plan.apart
-            )
+                executed, labels, start, first, np.array(plan.places), stretches=self._stretches, threads=self._ready.threads,
+                apart=plan.apart,
+            )  # fmt: skip
             self._samples[plan] = replace(part_of(executed, labels > 0), waves=sample)
         return self._samples[plan]
 

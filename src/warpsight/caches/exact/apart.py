@@ -46,7 +46,6 @@ _STEADY = 0.01  # by which the misses of two batches of the first wave may diffe
 WRITE_BACKS = ("dram_writes", "dram_write_sectors")
 _REPLAYED = 2  # times the L2: so much of what was read before decides what it holds
 _STARTED = 1 / 4  # of the first wave: so far it is simulated to see how fast blocks get out of step
-GOLDEN = (math.sqrt(5) - 1) / 2  # its multiples, less the whole parts, are spread evenly, however many there are
 _SECONDS = 0.5  # between two reports
 
 Simulated = Callable[..., CacheSimulation]
@@ -95,18 +94,20 @@ class Spread:
         variance = float(((come - mean[sm]) ** 2).sum()) / max(1, len(come) - len(mean))
         return cls(float(mean.std()) / max(float(come.mean()), 1e-9), math.sqrt(variance))
 
-    def begin(self, blocks: int, wave: int, sms: int, first: int) -> tuple[npt.NDArray[np.float64], Places]:
+    def begin(
+        self, blocks: int, wave: int, sms: int, *, first: int, place: float
+    ) -> tuple[npt.NDArray[np.float64], Places]:
         """The last share of its laps that each of the `blocks` of a stretch runs that begins with block `first` of the launch: all,
-        but those that begin at once, a `wave`; and the places of these, numbered SM by SM.
+        but those that begin at once, a `wave`, around a `place` of their loops; and where these start, numbered SM by SM.
 
-        They are around a point of their loops that differs from stretch to stretch. SMs are independent of each other, and get
+        SMs are independent of each other, and get
         farther apart with each wave; the blocks of one SM wait for each other's data, and do not. A block starts where one has
         ended, so they are in the order of their numbers: each is farther than those behind it, and one that has come to its end
         has made room for the last, at its beginning.
         """
         share, random = np.ones(blocks), np.random.default_rng(first)
         of_sm = self.of_sms * math.sqrt(first / wave) * random.permutation(_normal(sms))
-        left = (first * GOLDEN + np.repeat(of_sm, wave // sms) + self.within_sm * random.permutation(_normal(wave))) % 1
+        left = (1 - place + np.repeat(of_sm, wave // sms) + self.within_sm * random.permutation(_normal(wave))) % 1
         places = np.argsort(left, kind="stable")
         share[:wave] = np.where(left > 0, left, 1)[places]
         return share, places
@@ -252,8 +253,8 @@ class Stretches:
         trace = part_of(sample.executed, chosen)
         if number == 0:
             return trace, before, None
-        first = int(sample.first[number])
-        share, places = self._spread.begin(trace.header.recorded_blocks, self._wave, gpu.sm_count, first)
+        first, place = int(sample.first[number]), float(sample.place[number])
+        share, places = self._spread.begin(trace.header.recorded_blocks, self._wave, gpu.sm_count, first=first, place=place)
         late = LateWarps(trace, share)
         if before is None:
             rows = late.read_before(_REPLAYED * gpu.l2.size_bytes)
