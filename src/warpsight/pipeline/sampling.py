@@ -295,11 +295,9 @@ class Sampler:
             raise NotSampled(f"the launch has fewer than {least:,} warp instructions")
         if not apart.apart or not has_long_loops(first):
             return Plan.of(self._ready, gpu)
-        fills = fills_l2(first, gpu)
-        if not fills and apart.wave >= _LEAST_WAVE:
-            return apart
-        # Of few waves that are small or fill the L2, samples were more than 1 % off and did not show it (ADR 0067).
-        Plan.of(self._ready, gpu)
+        if apart.wave < _LEAST_WAVE or fills_l2(first, gpu):
+            # Of few waves that are small or fill the L2, samples were more than 1 % off and did not show it (ADR 0067).
+            Plan.of(self._ready, gpu)
         return apart
 
     def grown(

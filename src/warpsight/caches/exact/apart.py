@@ -36,8 +36,8 @@ from warpsight.traces.waves import part_of
 # These are judgements; what a window that is too short gets wrong shows where its halves are compared, which is in the interval.
 _LONG_WARP = 1024  # bytes of memory events of a warp, about one for each access: a wave takes long
 _IN_LOOPS = 0.9  # of these, at which a warp can begin
-# Accesses of a warp on average: before those that are counted, and counted. In the table of ADR 0037 they are the 7th to the 14th
-# thirty-second of a wave, of 256 accesses each: misses change by 8 % at most between those shown.
+# Accesses of a warp on average: before those that are counted, and counted. Blocks begin where they would be, so that only the L1s
+# and what is in flight have to come into their state (ADR 0083).
 _WARMING_UP, _COUNTED = 768, 1024
 _MOST_WARMING_UP, _MOST_COUNTED = 1 / 4, 1 / 2  # of the accesses of a wave
 WINDOW = _MOST_WARMING_UP + _MOST_COUNTED  # so many blocks of a wave end in it at most, and others start in their places
@@ -100,10 +100,9 @@ class Spread:
         """The last share of its laps that each of the `blocks` of a stretch runs that begins with block `first` of the launch: all,
         but those that begin at once, a `wave`, around a `place` of their loops; and where these start, numbered SM by SM.
 
-        SMs are independent of each other, and get
-        farther apart with each wave; the blocks of one SM wait for each other's data, and do not. A block starts where one has
-        ended, so they are in the order of their numbers: each is farther than those behind it, and one that has come to its end
-        has made room for the last, at its beginning.
+        SMs are independent of each other, and get farther apart with each wave; the blocks of one SM wait for each other's data,
+        and do not. A block starts where one has ended, so they are in the order of their numbers: each is farther than those behind
+        it, and one that has come to its end has made room for the last, at its beginning.
         """
         share, random = np.ones(blocks), np.random.default_rng(first)
         of_sm = self.of_sms * math.sqrt(first / wave) * random.permutation(_normal(sms))
@@ -299,11 +298,14 @@ class Stretches:
             trace, before, places = self._part(number, before)
             profile, left = self._simulated(trace, progress=self._told(number), observer=window, places=places).run(before)
             is_last = number == len(self._sample.start) - 1
-            self._known[key] = _Simulation(
+            found = _Simulation(
                 profile, window.counts_of_halves(), window.halves(), _to_write(left) - _to_write(before), left if is_last else None
             )
-        found: _Simulation = self._known[key]
-        return found
+            if self._stopped:
+                return found
+            self._known[key] = found
+        known: _Simulation = self._known[key]
+        return known
 
     def _spread_of_wave(self, before: L2Lines | None) -> Spread:
         """How far blocks get apart in a wave, from its beginning."""
