@@ -183,6 +183,12 @@ def test_spread_is_how_far_sms_have_come_relative_to_the_mean_and_blocks_beside_
     assert spread.within_sm == pytest.approx(math.sqrt(4 * 0.1**2 / 2))
 
 
+@pytest.mark.parametrize(("earlier", "end"), [(0.02, 0.01), (0.01, 0.01), (0.005, 0.04), (0.0, 0.04)])
+def test_blocks_of_an_sm_go_on_to_get_apart_as_they_did(earlier: float, end: float) -> None:
+    """From an eighth to a quarter of a block: not at all, or in proportion to time."""
+    assert Spread(0.03, 0.01).after(Spread(0.02, earlier)) == Spread(0.03, pytest.approx(end))
+
+
 def test_places_of_the_first_blocks_are_those_that_are_given() -> None:
     """Four blocks read one row of `a`, four the next one: each row is missed on one SM, not on two, if they are by themselves."""
     trace = sample_of(sampled()).executed

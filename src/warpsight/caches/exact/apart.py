@@ -94,6 +94,13 @@ class Spread:
         variance = float(((come - mean[sm]) ** 2).sum()) / max(1, len(come) - len(mean))
         return cls(float(mean.std()) / max(float(come.mean()), 1e-9), math.sqrt(variance))
 
+    def after(self, earlier: Spread) -> Spread:
+        """That at the end of a block, of this one at a quarter and an earlier one at an eighth of it: blocks of an SM go on to get
+        apart as they did: not at all where they wait for each other, in proportion to time where a scheduler prefers some.
+        """
+        growth = min(max(self.within_sm / max(earlier.within_sm, 1e-9), 1.0), 2.0)
+        return replace(self, within_sm=self.within_sm * growth ** -math.log2(_STARTED))
+
     def begin(
         self, blocks: int, wave: int, sms: int, *, first: int, place: float
     ) -> tuple[npt.NDArray[np.float64], Places]:
@@ -309,11 +316,17 @@ class Stretches:
 
     def _spread_of_wave(self, before: L2Lines | None) -> Spread:
         """How far blocks get apart in a wave, from its beginning."""
-        window = _Window(lambda: self._stopped, accesses=round(_STARTED * self._accesses(0)))
         trace, before, _ = self._part(0, before)
-        self._simulated(trace, observer=window).run(before)
         events = np.concatenate([lengths(chunk)[0] for chunk in trace.chunks.packed()])
-        return Spread.of(window.memory, events, trace.header.warps_per_block)
+        step, seen = _STARTED / 2 * self._accesses(0), list[Spread]()
+
+        def observe(memory: Memory, reports: bool) -> bool:
+            if int(memory["counters"]["executions"].sum()) >= step * (len(seen) + 1):
+                seen.append(Spread.of(memory, events, trace.header.warps_per_block))
+            return len(seen) == 2 or self._stopped
+
+        self._simulated(trace, observer=observe).run(before)
+        return seen[-1].after(seen[0]) if seen else Spread(0.0, 0.0)
 
     def _last(self, before: L2Lines | None, fits: bool) -> Stretch:
         """The last stretch, from where its blocks are everywhere in their loops to the end of the launch."""
