@@ -358,7 +358,7 @@ def test_changes_of_machine_code_name_the_line_as_the_kernel_was_written(tmp_pat
 def test_other_code_is_not_predicted_from_sampled_waves(kernels: dict[str, KernelTrace]) -> None:
     """The caches see the blocks around the measured ones, too, and these were not rewritten."""
     trace, case = kernels["row_sum"], _case(kernels["row_sum"])
-    waves = WaveSample(trace, np.ones(trace.header.blocks, np.int64), np.zeros(1, np.int64))
+    waves = WaveSample(trace, np.ones(trace.header.blocks, np.int64), np.zeros(1, np.int64), np.zeros(1, np.int64), np.zeros(1))
     with pytest.raises(UsageError, match="sampled waves"):
         case.with_trace(replace(coalesced(trace, [0], 128), waves=waves))
     assert case.with_trace(trace).cycles == case.prediction.cycles

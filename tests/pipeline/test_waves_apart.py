@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from functools import cache
 
@@ -9,8 +10,8 @@ import numpy as np
 import pytest
 
 from warpsight.base.records import Memory
-from warpsight.caches.exact.apart import Between, _executed, _relative_spread, _shares, has_long_loops
-from warpsight.caches.exact.simulate import simulate_caches
+from warpsight.caches.exact.apart import Between, Known, Spread, _executed, has_long_loops
+from warpsight.caches.exact.simulate import CacheSimulation, simulate_caches
 from warpsight.caches.exact.state import State
 from warpsight.caches.exact.waves import WaveMisses, wave_misses
 from warpsight.caches.miss_profile import COUNTS
@@ -25,6 +26,7 @@ from warpsight.pipeline.sampling import Plan, trace_to_predict
 from warpsight.pipeline.tracing import launch_of, obtain_trace
 from warpsight.traces.late import LateWarps
 from warpsight.traces.schema import InMemory, KernelTrace, WaveSample
+from warpsight.traces.waves import part_of
 
 pytestmark = pytest.mark.unit
 
@@ -144,25 +146,74 @@ def test_l2_before_a_stretch_holds_shared_lines_what_its_blocks_have_read_and_ot
 
 def test_blocks_that_start_earlier_are_farther_in_their_loops() -> None:
     """Those of a wave; blocks behind it run whole. The place where most are differs from stretch to stretch."""
-    share = _shares(1400, 1000, 1, 0.05)
+    share, places = Spread(0.05, 0.0).begin(1400, 1000, 250, first=1000, place=0.4)
     assert (np.diff(share[:1000]) >= 0).all() and share[0] > 0 and (share[1000:] == 1).all()
-    assert share[:1000].std() == pytest.approx(0.05, rel=0.1)
-    assert abs(np.median(share[:1000]) - np.median(_shares(1400, 1000, 2, 0.05)[:1000])) > 0.1
+    assert share[:1000].std() == pytest.approx(0.05, rel=0.01)
+    assert abs(np.median(share[:1000]) - np.median(Spread(0.05, 0.0).begin(1400, 1000, 250, first=1000, place=0.7)[0][:1000])) > 0.1
+    assert sorted(places.tolist()) == list(range(1000))
+
+
+def test_blocks_of_an_sm_stay_together_and_follow_each_other() -> None:
+    """Four on each SM: where its blocks end together, it gets four that follow each other. SMs get farther apart with each wave."""
+    share, places = Spread(0.02, 0.0).begin(400, 400, 100, first=1600, place=0.5)
+    assert (places.reshape(100, 4) // 4 == places[::4, None] // 4).all()
+    assert (share.reshape(100, 4) == share[::4, None]).all()
+    assert share.std() == pytest.approx(0.02 * 2, rel=0.02)
+    _, mixed = Spread(0.02, 0.05).begin(400, 400, 100, first=1600, place=0.5)
+    assert (mixed.reshape(100, 4) // 4 == mixed[::4, None] // 4).mean() < 0.5
 
 
 def test_blocks_that_are_not_apart_begin_at_one_place_and_those_far_apart_everywhere() -> None:
-    assert len(set(_shares(10, 10, 3, 0.0).tolist())) == 1
-    assert np.histogram(_shares(1000, 1000, 3, 1.0), 10, (0, 1))[0].min() > 70
+    assert len(set(Spread(0.0, 0.0).begin(10, 10, 5, first=30, place=0.0)[0].tolist())) == 1
+    assert np.histogram(Spread(1.0, 0.0).begin(1000, 1000, 1000, first=1000, place=0.5)[0], 10, (0, 1))[0].min() > 70
 
 
-def test_drift_is_how_far_blocks_have_come_relative_to_the_mean() -> None:
-    """Two blocks of two warps, each with a loop and 100 bytes of events, of which they have made 60 and 40 on average."""
-    memory = Memory(State, slots=5, warps=5)
-    memory["slots"]["id"] = [0, 1, 2, 3, -1]
+def test_spread_is_how_far_sms_have_come_relative_to_the_mean_and_blocks_beside_those_of_their_sm() -> None:
+    """Two SMs with two blocks of one warp each, with 100 bytes of events: 30 and 50 are made on one, 50 and 70 on the other."""
+    memory = Memory(State, slots=6, warps=6)
+    machine = memory.root["machine"]
+    machine["warp_slots"] = 3
+    memory.root["machine"] = machine
+    memory["slots"]["id"] = [0, 2, -1, 1, 3, -1]
     warps = memory["warps"]
-    warps["event_end"], warps["event"], warps["event_period"] = 40, [40, 40, 40, 40, 0], 20
-    warps["event_laps"] = [1, 3, 3, 3, 9]
-    assert _relative_spread(memory, np.full(4, 100), 2) == pytest.approx(0.2)
+    warps["event_end"], warps["event"], warps["event_period"] = 100, [70, 50, 0, 50, 70, 0], 10
+    warps["event_laps"] = [4, 0, 9, 0, 0, 9]
+    spread = Spread.of(memory, np.full(4, 100), 1)
+    assert spread.of_sms == pytest.approx(10 / 50)
+    assert spread.within_sm == pytest.approx(math.sqrt(4 * 0.1**2 / 2))
+
+
+@pytest.mark.parametrize(("earlier", "end"), [(0.02, 0.01), (0.01, 0.01), (0.005, 0.04), (0.0, 0.04)])
+def test_blocks_of_an_sm_go_on_to_get_apart_as_they_did(earlier: float, end: float) -> None:
+    """From an eighth to a quarter of a block: not at all, or in proportion to time."""
+    assert Spread(0.03, 0.01).after(Spread(0.02, earlier)) == Spread(0.03, pytest.approx(end))
+
+
+def test_places_of_the_first_blocks_are_those_that_are_given() -> None:
+    """Four blocks read one row of `a`, four the next one: each row is missed on one SM, not on two, if they are by themselves."""
+    trace = sample_of(sampled()).executed
+    trace = part_of(trace, np.isin(np.arange(trace.header.recorded_blocks), np.arange(4, 12)))
+    resident = trace_occupancy(trace, SMALL).blocks_per_sm
+    by_sm = CacheSimulation(trace, SMALL, resident, places=np.arange(2 * resident)).misses()
+    in_turn = CacheSimulation(trace, SMALL, resident, places=np.arange(2 * resident).reshape(2, -1).T.ravel()).misses()
+    default = CacheSimulation(trace, SMALL, resident).misses()
+    assert all((getattr(in_turn, name) == getattr(default, name)).all() for name in COUNTS)
+    assert by_sm.l1_misses.sum() == default.l1_misses.sum() - 2 * 1024 // 32  # lines of the two rows
+
+
+def test_stretches_that_a_sample_shares_with_a_smaller_one_are_not_simulated_again() -> None:
+    sample = replace(sample_of(sampled()), kept={})
+    resident = trace_occupancy(sampled(), SMALL).blocks_per_sm
+    known: Known = {}
+    every = wave_misses(sample, SMALL, resident, interleaving="clocked", warm=True, known=known)
+    assert len(known) == len(sample.start) + 1
+    told: list[int] = []
+    again = wave_misses(
+        sample, SMALL, resident, interleaving="clocked", warm=True, known=known, progress=lambda done, _: told.append(done)
+    )
+    assert not any(told), "no warp ends in a simulation"
+    for own, other in zip(every.waves, again.waves, strict=True):
+        assert all((getattr(own, name) == getattr(other, name)).all() for name in COUNTS)
 
 
 def test_two_threads_find_what_one_finds() -> None:
@@ -211,8 +262,6 @@ def test_failure_in_a_thread_is_raised_and_ends_the_others() -> None:
     damaged = replace(sample, executed=replace(sample.executed, paths=broken), threads=2, kept={})
     with pytest.raises(Exception, match="path"):
         wave_misses(damaged, SMALL, 4, interleaving="clocked", warm=False)
-
-
 
 
 # -- Packed loops, which are read without following all of their laps.

@@ -188,7 +188,7 @@ def test_caches_see_the_same_accesses(regular: tuple[KernelTrace, KernelTrace]) 
 
 def test_footprint_has_the_lines_of_every_lap(regular: tuple[KernelTrace, KernelTrace]) -> None:
     whole, sampled = regular
-    found = footprint(WaveSample(sampled, np.zeros(BLOCKS, np.int64), np.array([0, 3])), 128)
+    found = footprint(WaveSample(sampled, np.zeros(BLOCKS, np.int64), np.array([0, 3]), np.array([0, 3]), np.zeros(2)), 128)
     (first, *others), warps = list(whole.chunks), 3 * whole.header.warps_per_block
     assert not others
     apart = [np.unique(part >> np.uint32(2)) for part in np.split(first.sectors, [int(first.sector_offset[warps])])]

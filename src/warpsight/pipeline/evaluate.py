@@ -304,7 +304,7 @@ def _misses_of_waves(
     if key not in sample.kept:
         sample.kept[key] = wave_misses(
             sample, gpu, resident.blocks_per_sm, interleaving=method.interleaving, progress=progress, warm=state == WARM,
-            carried=None if carried is None else carried.lines,
+            carried=None if carried is None else carried.lines, known=sample.stretches.setdefault(key, {}),
         )
     kept: WaveMisses = sample.kept[key]
     return kept

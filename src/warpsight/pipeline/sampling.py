@@ -14,7 +14,7 @@ import numpy as np
 
 from warpsight.base.errors import UsageError
 from warpsight.base.progress import Watch, remark, stage, step
-from warpsight.caches.exact.apart import GOLDEN, WINDOW, NotApart, begins_unknown, fills_l2, has_long_loops
+from warpsight.caches.exact.apart import WINDOW, NotApart, fills_l2, has_long_loops
 from warpsight.caches.exact.waves import ScatteredReuse
 from warpsight.gpu.occupancy import occupancy
 from warpsight.gpu.spec import GpuSpec
@@ -44,8 +44,10 @@ _MOST_SHARE = 0.5  # of the blocks, that the caches are simulated for: beyond it
 _IN_STEP = 4
 # Of the cycles: how far the state in which waves apart begin was off at most, where their spread did not show it (ADR 0082).
 _BEGINNING = 0.006
+_SECOND = 8  # waves between the first and the last, from which on second differences tell how unlike they are
 _LEAST_WAVE = 56  # blocks, where waves are few: blocks on four SMs stay in step for a whole launch, on 14 they do not (ADR 0067)
 _MOST_FIXED = 3 / 4  # of the accuracy: what more waves do not narrow. The rest is left for their spread.
+_GOLDEN = (math.sqrt(5) - 1) / 2  # its multiples, less the whole parts, are spread evenly, however many there are
 
 Blocks = tuple[int, int]
 Floats = np.ndarray[Any, np.dtype[np.float64]]
@@ -126,8 +128,11 @@ def _needs_all(request: KernelRequest, gpu: GpuSpec, method: Method) -> bool:
 
 @dataclass(frozen=True)
 class Part:
-    """A part of the launch, blocks `low` to `high`, and the first block of the wave that is measured in it."""
+    """A part of the launch, blocks `low` to `high`, and the first block of the wave that is measured in it. Parts have `number`s
+    from 1 on, in the order in which they were made.
+    """
 
+    number: int
     low: int
     high: int
     wave: int
@@ -164,16 +169,16 @@ class Plan:
             low, high = wave, launch.blocks - wave - before
             if plan.simulated(_FIRST_PARTS) <= _MOST_SHARE * launch.blocks and (high - low) // _FIRST_PARTS >= plan.stretch:
                 bounds = [low + (high - low) * k // _FIRST_PARTS for k in range(_FIRST_PARTS + 1)]
-                return replace(plan, parts=tuple(plan._placed(bounds[k], bounds[k + 1], k) for k in range(_FIRST_PARTS)))
+                return replace(plan, parts=tuple(plan._placed(k + 1, bounds[k], bounds[k + 1]) for k in range(_FIRST_PARTS)))
         raise NotSampled(f"the launch is {launch.blocks / wave:.3g} waves")
 
-    def _placed(self, low: int, high: int, number: int, room: Blocks | None = None) -> Part:
+    def _placed(self, number: int, low: int, high: int, room: Blocks | None = None) -> Part:
         """A part with a wave in it, within `room`, at a place that differs from part to part: no period of the grid meets all."""
         first, end = room or (low, high)
         free = end - first - self.stretch
         if free < 0:
             raise NotSampled("its waves are too unlike for a sample of half of them")
-        return Part(low, high, first + self.before + int(free * ((number + 1) * GOLDEN % 1)))
+        return Part(number, low, high, first + self.before + int(free * (number * _GOLDEN % 1)))
 
     @property
     def stretch(self) -> int:
@@ -191,7 +196,7 @@ class Plan:
 
     def doubled(self) -> Plan:
         """Twice as many parts; the waves measured before stay. Raises NotSampled where that is too much of the launch."""
-        parts = [half for k, part in enumerate(self.parts) for half in self._halves(part, k)]
+        parts = [half for number, part in enumerate(self.parts, len(self.parts) + 1) for half in self._halves(part, number)]
         plan = replace(self, parts=tuple(parts))
         if plan.simulated(len(parts)) > _MOST_SHARE * self.blocks:
             raise NotSampled("its waves are too unlike for a sample of half of them")
@@ -201,13 +206,20 @@ class Plan:
         middle = (part.low + part.high) // 2
         first, end = part.wave - self.before, part.wave + self.wave + self.behind
         if first + end < 2 * middle:
-            return replace(part, high=middle), self._placed(middle, part.high, number, (max(middle, end), part.high))
-        return self._placed(part.low, middle, number, (part.low, min(middle, first))), replace(part, low=middle)
+            return replace(part, high=middle), self._placed(number, middle, part.high, (max(middle, end), part.high))
+        return self._placed(number, part.low, middle, (part.low, min(middle, first))), replace(part, low=middle)
 
     @property
     def waves(self) -> list[int]:
         """The first blocks of the measured waves, in order."""
         return [0, *(part.wave for part in self.parts), self.blocks - self.wave]
+
+    @property
+    def places(self) -> list[float]:
+        """At which part of their loops the blocks of each stretch that is simulated apart begin: all over them, and the last one
+        at their beginning.
+        """
+        return [0.0, *(part.number * _GOLDEN % 1 for part in self.parts), 0.0]
 
     @property
     def ranges(self) -> list[Blocks]:
@@ -256,6 +268,7 @@ class Sampler:
         """`memory` that exists stays as it is. Raises NotSampled for a kernel whose blocks all have to run."""
         self._ready, self._prepared, self._watch = ready, prepared, watch
         self._samples: dict[Plan, KernelTrace] = {}
+        self._stretches: dict[str, dict[Any, Any]] = {}
         with _refusing():
             self._run: SampledRun = emulator.SampledRun(
                 prepared, ready.launch, registers=ready.registers, max_instructions=ready.max_instructions, threads=ready.threads,
@@ -282,12 +295,10 @@ class Sampler:
             raise NotSampled(f"the launch has fewer than {least:,} warp instructions")
         if not apart.apart or not has_long_loops(first):
             return Plan.of(self._ready, gpu)
-        fills = fills_l2(first, gpu)
-        if not fills and apart.wave >= _LEAST_WAVE:
-            return apart
-        # Of few waves that are small or fill the L2, samples were more than 1 % off and did not show it (ADR 0067).
-        in_sequence = Plan.of(self._ready, gpu)
-        return in_sequence if fills and begins_unknown(first, gpu, len(apart.ranges)) else apart
+        if apart.wave < _LEAST_WAVE or fills_l2(first, gpu):
+            # Of few waves that are small or fill the L2, samples were more than 1 % off and did not show it (ADR 0067).
+            Plan.of(self._ready, gpu)
+        return apart
 
     def grown(
         self, gpu: GpuSpec, models: Sequence[str], method: Method, accuracy: float, *, least_instructions: int | None = None,
@@ -372,8 +383,12 @@ class Sampler:
         """The trace of the measured blocks, which stand for the launch."""
         if plan not in self._samples:
             executed, labels = self._run.trace(plan.ranges), plan.labels()
-            lengths = [end - first for first, end in plan.ranges]
-            sample = WaveSample(executed, labels, np.cumsum([0, *lengths[:-1]]), threads=self._ready.threads, apart=plan.apart)
+            first, end = np.array(plan.ranges).T
+            start = np.cumsum([0, *(end - first)[:-1]])
+            sample = WaveSample(
+                executed, labels, start, first, np.array(plan.places), stretches=self._stretches, threads=self._ready.threads,
+                apart=plan.apart,
+            )  # fmt: skip
             self._samples[plan] = replace(part_of(executed, labels > 0), waves=sample)
         return self._samples[plan]
 
@@ -418,7 +433,8 @@ def half_widths(trace: KernelTrace, plan: Plan, designs: _Designs, watch: Watch 
 
     By the jackknife: how the prediction changes when a wave is left out, with all that its stretch of blocks tells about the
     launch. There is one wave in each part, so that the variance is that of successive differences: a trend along the launch,
-    which the parts follow, is no uncertainty (Wolter, Introduction to Variance Estimation, 2007, chapter 4 and section 8.2).
+    which the parts follow, is no uncertainty (Wolter, Introduction to Variance Estimation, 2007, chapter 4 and section 8.2). Of
+    `_SECOND` waves and more these are second differences, which a steady trend does not widen; of fewer they would be too few.
     What the spread of the waves cannot show is added. Blocks begin in step, get out of it, and load slices and channels more evenly
     then, and find more or less in the caches: a launch has more time for that than a sample, and may change as much again as the
     sample has from its first half to its second. And of the first and the last wave few blocks are measured, which may be ill
@@ -448,11 +464,19 @@ def half_widths(trace: KernelTrace, plan: Plan, designs: _Designs, watch: Watch 
     edges = sum(abs(cycles([each for each in every if each != edge], every) - whole) for edge in (every[0], every[-1]))
     rests = ([each for each in every if each != left_out] for left_out in every[1:-1])
     pseudo_values = np.array([count * whole - (count - 1) * cycles(rest, rest) for rest in rests])
-    variance = (np.diff(pseudo_values, axis=0) ** 2).mean(axis=0) / 2
+    order = 2 if count >= _SECOND else 1
+    variance = (np.diff(pseudo_values, order, axis=0) ** 2).mean(axis=0) / math.comb(2 * order, order)
     unseen = math.sqrt(max(0.0, 1 - count * plan.wave / (plan.blocks - 2 * plan.wave)))
-    degrees = 2 * (count - 1) ** 2 / (3 * count - 4)
+    degrees = _degrees(count - order, order)
     by_waves = (_student(degrees) * np.sqrt(variance / count) * unseen + edges) / whole
     return by_waves + drift, fixed
+
+
+def _degrees(count: int, order: int) -> float:
+    """The degrees of freedom of the mean square of so many successive differences of an order, which are correlated."""
+    weights = np.array([(-1) ** k * math.comb(order, k) for k in range(order + 1)])
+    correlation = np.correlate(weights, weights, "full")[order + 1 :] / (weights @ weights)
+    return float(count**2 / (count + 2 * sum((count - lag) * each**2 for lag, each in enumerate(correlation, 1))))
 
 
 def _student(degrees: float) -> float:

@@ -431,14 +431,19 @@ class WaveSample:
 
     `label` int64 [executed blocks]: 0 of a block that only warms the caches up; else the number of the measured wave, of which 1 is
     the launch's first and the largest its last. `start` int64: where, among the executed blocks, those that follow each other in
-    the launch begin. `kept` has results that are expensive to make again.
-    Waves of long blocks are simulated `apart`, on so many `threads` of this machine.
+    the launch begin; `first` int64: the number in the launch of the first block of each. `kept` has results that are expensive to
+    make again, and `stretches` such of stretches, which samples of the launch with the same ones share.
+    Waves of long blocks are simulated `apart`, on so many `threads` of this machine. Blocks of a stretch begin then at a `place` of
+    their loops, float64, between 0 and 1.
     """
 
     executed: KernelTrace
     label: npt.NDArray[np.int64]
     start: npt.NDArray[np.int64]
+    first: npt.NDArray[np.int64]
+    place: npt.NDArray[np.float64]
     kept: dict[str, Any] = field(default_factory=dict, compare=False)
+    stretches: dict[str, dict[Any, Any]] = field(default_factory=dict, compare=False)
     threads: int = field(default=1, compare=False)
     apart: bool = False
 

@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -35,9 +36,9 @@ from warpsight.traces.waves import part_of
 # These are judgements; what a window that is too short gets wrong shows where its halves are compared, which is in the interval.
 _LONG_WARP = 1024  # bytes of memory events of a warp, about one for each access: a wave takes long
 _IN_LOOPS = 0.9  # of these, at which a warp can begin
-# Accesses of a warp on average: before those that are counted, and counted. In the table of ADR 0037 they are the 7th to the 14th
-# thirty-second of a wave, of 256 accesses each: misses change by 8 % at most between those shown.
-_WARMING_UP, _COUNTED = 1536, 2048
+# Accesses of a warp on average: before those that are counted, and counted. Blocks begin where they would be, so that only the L1s
+# and what is in flight have to come into their state (ADR 0083).
+_WARMING_UP, _COUNTED = 768, 1024
 _MOST_WARMING_UP, _MOST_COUNTED = 1 / 4, 1 / 2  # of the accesses of a wave
 WINDOW = _MOST_WARMING_UP + _MOST_COUNTED  # so many blocks of a wave end in it at most, and others start in their places
 _BATCH, _LEAST_BATCHES = 1 / 16, 4  # of the first wave: accesses of a wave, and how many are simulated at least
@@ -45,12 +46,10 @@ _STEADY = 0.01  # by which the misses of two batches of the first wave may diffe
 WRITE_BACKS = ("dram_writes", "dram_write_sectors")
 _REPLAYED = 2  # times the L2: so much of what was read before decides what it holds
 _STARTED = 1 / 4  # of the first wave: so far it is simulated to see how fast blocks get out of step
-_LEAST_READ = 1 / 2  # of a loop that has been run when a stretch begins: before, the L2 holds what blocks before it have read
-_LEAST_KNOWN = 1 / 2  # of the L2: that much its blocks have read; the rest, read earlier, leaves a full L2 before it is read again
-GOLDEN = (math.sqrt(5) - 1) / 2  # its multiples, less the whole parts, are spread evenly, however many there are
 _SECONDS = 0.5  # between two reports
 
 Simulated = Callable[..., CacheSimulation]
+Places = npt.NDArray[np.int64]
 
 
 def has_long_loops(trace: KernelTrace) -> bool:
@@ -71,42 +70,58 @@ def fills_l2(first: KernelTrace, gpu: GpuSpec) -> bool:
     return int(np.count_nonzero(touched)) > gpu.l2.size_bytes // gpu.l2.line_bytes
 
 
-def begins_unknown(first: KernelTrace, gpu: GpuSpec, stretches: int) -> bool:
-    """Whether the `first` wave of a launch, which fills the L2, shows that so many `stretches` of it cannot be simulated apart: in
-    a wave that begins as one of them blocks have read too little when the simulation begins.
+@dataclass(frozen=True)
+class Spread:
+    """How far blocks that began together have got apart, as standard deviations: of the means of SMs, relative to how far they have
+    come, and of the blocks of an SM, as a part of the time of a block.
     """
-    wave, room = first.header.recorded_blocks, gpu.l2.size_bytes // gpu.l2.line_bytes
-    known = (_read_before(LateWarps(first, _shares(wave, wave, k, 0.0)), gpu)[1] for k in range(1, stretches))
-    return any(lines < _LEAST_KNOWN * room for lines in known)
+
+    of_sms: float
+    within_sm: float
+
+    @classmethod
+    def of(cls, memory: Memory, events: npt.NDArray[np.int64], warps_per_block: int) -> Spread:
+        """Of the resident blocks. `events`: bytes of events of each warp."""
+        numbers, slots = memory["slots"]["id"], int(memory.root["machine"]["warp_slots"])
+        warps, sms, numbers = memory["warps"][numbers >= 0], np.flatnonzero(numbers >= 0) // slots, numbers[numbers >= 0]
+        left = warps["event_end"] - warps["event"] + warps["event_laps"].astype(np.int64) * warps["event_period"]
+        _, first, block = np.unique(numbers // warps_per_block, return_index=True, return_inverse=True)
+        if not len(first):
+            return cls(0.0, 0.0)
+        done, whole = (np.bincount(block, weights=each) for each in (events[numbers] - left, events[numbers]))
+        come, (_, sm) = done / np.maximum(whole, 1), np.unique(sms[first], return_inverse=True)
+        mean = np.bincount(sm, weights=come) / np.bincount(sm)
+        variance = float(((come - mean[sm]) ** 2).sum()) / max(1, len(come) - len(mean))
+        return cls(float(mean.std()) / max(float(come.mean()), 1e-9), math.sqrt(variance))
+
+    def after(self, earlier: Spread) -> Spread:
+        """That at the end of a block, of this one at a quarter and an earlier one at an eighth of it: blocks of an SM go on to get
+        apart as they did: not at all where they wait for each other, in proportion to time where a scheduler prefers some.
+        """
+        growth = min(max(self.within_sm / max(earlier.within_sm, 1e-9), 1.0), 2.0)
+        return replace(self, within_sm=self.within_sm * growth ** -math.log2(_STARTED))
+
+    def begin(
+        self, blocks: int, wave: int, sms: int, *, first: int, place: float
+    ) -> tuple[npt.NDArray[np.float64], Places]:
+        """The last share of its laps that each of the `blocks` of a stretch runs that begins with block `first` of the launch: all,
+        but those that begin at once, a `wave`, around a `place` of their loops; and where these start, numbered SM by SM.
+
+        SMs are independent of each other, and get farther apart with each wave; the blocks of one SM wait for each other's data,
+        and do not. A block starts where one has ended, so they are in the order of their numbers: each is farther than those behind
+        it, and one that has come to its end has made room for the last, at its beginning.
+        """
+        share, random = np.ones(blocks), np.random.default_rng(first)
+        of_sm = self.of_sms * math.sqrt(first / wave) * random.permutation(_normal(sms))
+        left = (1 - place + np.repeat(of_sm, wave // sms) + self.within_sm * random.permutation(_normal(wave))) % 1
+        places = np.argsort(left, kind="stable")
+        share[:wave] = np.where(left > 0, left, 1)[places]
+        return share, places
 
 
-def _shares(blocks: int, wave: int, number: int, apart: float) -> npt.NDArray[np.float64]:
-    """The last share of its laps that each of the `blocks` of a stretch runs: all, but those that begin at once, a `wave`. Of these
-    the standard deviation is `apart`, around a place that differs from stretch to stretch. Blocks start in the order of their
-    numbers, so each is farther than those behind it; one that has come to its end has made room for the last, at its beginning.
-    """
-    share, random = np.ones(blocks), np.random.default_rng(number)
-    middle = (1 - _LEAST_READ) * (number * GOLDEN % 1)
-    left = (middle + apart * random.standard_normal(wave)) % 1
-    share[:wave] = np.sort(np.where(left > 0, left, 1))
-    return share
-
-
-def _relative_spread(memory: Memory, events: npt.NDArray[np.int64], warps_per_block: int) -> float:
-    """The standard deviation of how far resident blocks have come, relative to the mean. `events`: bytes of events of each warp."""
-    numbers = memory["slots"]["id"]
-    warps, numbers = memory["warps"][numbers >= 0], numbers[numbers >= 0]
-    left = warps["event_end"] - warps["event"] + warps["event_laps"].astype(np.int64) * warps["event_period"]
-    _, block = np.unique(numbers // warps_per_block, return_inverse=True)
-    done, whole = (np.bincount(block, weights=each) for each in (events[numbers] - left, events[numbers]))
-    come = done / np.maximum(whole, 1)
-    return float(come.std() / max(come.mean(), 1e-9)) if len(come) else 0.0
-
-
-def _read_before(late: LateWarps, gpu: GpuSpec) -> tuple[npt.NDArray[np.int64], int]:
-    """What blocks have read last before they begin late, as `LateWarps.read_before` has it, and how many lines that is at least."""
-    rows = late.read_before(_REPLAYED * gpu.l2.size_bytes)
-    return rows, max(len(np.unique(rows[:, 0] // gpu.l2.line_bytes)), int(rows[:, 2].sum()) // gpu.l2.line_bytes)
+def _normal(count: int) -> npt.NDArray[np.float64]:
+    """So many values that are distributed normally: its quantiles."""
+    return np.array([NormalDist().inv_cdf((k + 1 / 2) / count) for k in range(count)])
 
 
 class NotApart(UnsupportedError):
@@ -128,7 +143,24 @@ class Stretch:
     misses: MissProfile
     halves: tuple[MissProfile, MissProfile]
     traffic: Traffic
-    left: L2Lines
+    left: L2Lines | None
+
+
+@dataclass(frozen=True)
+class _Simulation:
+    """Of a stretch: all counts, those in the halves of its window, and the traffic in these; how many lines and sectors it leaves
+    to be written back beyond those that it found, int64 [2]; and the L2 that the last stretch leaves.
+    """
+
+    profile: MissProfile
+    halves: tuple[dict[str, Any], dict[str, Any]]
+    traffic: Traffic
+    to_write: npt.NDArray[np.int64]
+    left: L2Lines | None
+
+
+Known = dict[Any, Any]
+"""Simulations of stretches, by the number of their first block and how many they are, and how far blocks get apart in a wave."""
 
 
 def _to_write(lines: L2Lines | None) -> npt.NDArray[np.int64]:
@@ -158,17 +190,24 @@ class Stretches:
     """The stretches of a sample, simulated apart."""
 
     def __init__(
-        self, sample: WaveSample, gpu: GpuSpec, simulated: Simulated, progress: Progress | None, between: Between | None
+        self, sample: WaveSample, gpu: GpuSpec, simulated: Simulated, progress: Progress | None, between: Between | None,
+        known: Known,
     ) -> None:
+        """`known` has stretches of the launch that were simulated before, and gets the others, if no other stretch decides what the
+        L2 holds when one begins.
+        """
         self._sample, self._gpu, self._simulated, self._progress, self._held = sample, gpu, simulated, progress, between
+        self._known = known
         self._wave = int(sample.start[1])
-        self._ended, self._stopped, self._drift = dict[int, int](), False, 0.0
+        self._ended, self._stopped, self._spread = dict[int, int](), False, Spread(0.0, 0.0)
 
     def all(self, before: L2Lines | None, warm: bool) -> list[Stretch]:
         """All stretches in order. `before`: what the L2 holds, where all lines have room in it; else None. Then a `warm` launch
         begins with what its last stretch leaves.
         """
-        self._drift = self._drift_of_wave(before)
+        if before is not None or self._held is not None:
+            self._known = {}  # the L2 holds what blocks of all stretches read
+        self._spread = self._known.get("spread") or self._known.setdefault("spread", self._spread_of_wave(before))
         found: dict[int, Stretch] = {}
         last, fits = len(self._sample.start) - 1, before is not None
 
@@ -176,7 +215,9 @@ class Stretches:
             found[last] = self._last(before, fits)
             first = before
             if first is None and warm:
-                first = aged(found[last].left, self._gpu, self._gpu.l2.size_bytes // self._gpu.l2.line_bytes)
+                left = found[last].left
+                assert left is not None
+                first = aged(left, self._gpu, self._gpu.l2.size_bytes // self._gpu.l2.line_bytes)
             found[0] = self._first(first, fits, found[last].misses)
 
         def between(number: int) -> Callable[[], None]:
@@ -210,25 +251,25 @@ class Stretches:
         if self._progress is not None:
             self._progress(sum(self._ended.values()), self._sample.executed.header.warps)
 
-    def _part(self, number: int, before: L2Lines | None) -> tuple[KernelTrace, L2Lines | None]:
-        """The trace of stretch `number`, and what the L2 holds when it begins. Raises NotApart if that is not known."""
+    def _part(self, number: int, before: L2Lines | None) -> tuple[KernelTrace, L2Lines | None, Places | None]:
+        """The trace of stretch `number`, what the L2 holds when it begins, and where its first blocks start."""
         sample, blocks, gpu = self._sample, _blocks(self._sample, number), self._gpu
         chosen = np.zeros(len(sample.label), np.bool_)
         chosen[blocks] = True
         trace = part_of(sample.executed, chosen)
         if number == 0:
-            return trace, before
-        late = LateWarps(trace, _shares(trace.header.recorded_blocks, self._wave, number, self._apart(number)))
+            return trace, before, None
+        first, place = int(sample.first[number]), float(sample.place[number])
+        share, places = self._spread.begin(trace.header.recorded_blocks, self._wave, gpu.sm_count, first=first, place=place)
+        late = LateWarps(trace, share)
         if before is None:
-            rows, lines = _read_before(late, gpu)
-            if self._held is not None:
-                return late.trace(), self._held.held(gpu, rows)
-            before = touch(empty_l2(gpu), gpu, rows)
-            if lines < _LEAST_KNOWN * len(before):
-                what = "what the L2 holds before sampled waves depends on blocks that were not executed"
-                raise NotApart(what, remedy="run all blocks with `exact`")
-            before = aged(before, gpu, len(before))
-        return late.trace(), before
+            rows = late.read_before(_REPLAYED * gpu.l2.size_bytes)
+            if self._held is None:
+                before = touch(empty_l2(gpu), gpu, rows)
+                before = aged(before, gpu, len(before))
+            else:
+                before = self._held.held(gpu, rows)
+        return late.trace(), before, places if trace.header.cluster_blocks == 1 else None
 
     def _counted(
         self, number: int, before: L2Lines | None, fits: bool, window: _Window, like: MissProfile | None = None
@@ -236,41 +277,56 @@ class Stretches:
         """Simulate stretch `number` with an L2 that holds `before`, which has room for all lines if it `fits`, as far as the
         `window` goes. What instructions that are not executed there do is `like` that of another stretch.
         """
-        trace, before = self._part(number, before)
-        profile, left = self._simulated(trace, progress=self._told(number), observer=window).run(before)
+        done = self._simulation(number, before, window)
         executed = _executed(part_of(self._sample.executed, self._sample.label == number + 1))
-        whole = {name: getattr(profile, name) for name in COUNTS}
+        whole = {name: getattr(done.profile, name) for name in COUNTS}
         others = whole
         if like is not None:
             there = (whole["executions"] > 0) | (whole["shared_executions"] > 0)
             others = {name: np.where(there, whole[name], getattr(like, name)) for name in COUNTS}
 
         def scaled(counted: dict[str, Any]) -> MissProfile:
-            own = replace(profile, **as_if_executed(counted, others, executed))
+            own = replace(done.profile, **as_if_executed(counted, others, executed))
             if like is None or whole["l2_writes"].any():
-                return _with_write_backs(own, whole, before, left, fits)
+                return _with_write_backs(own, whole, np.zeros(2, np.int64) if fits else done.to_write)
             share = int(own.l2_writes.sum()) / max(1, int(like.l2_writes.sum()))
             changed: dict[str, Any] = {name: np.rint(getattr(like, name) * share).astype(np.int64) for name in WRITE_BACKS}
             return replace(own, **changed)
 
-        earlier, later = window.counts_of_halves()
+        earlier, later = done.halves
         both = {name: earlier[name] + later[name] for name in COUNTS}
-        return Stretch(scaled(both), (scaled(earlier), scaled(later)), window.halves(), left)
+        return Stretch(scaled(both), (scaled(earlier), scaled(later)), done.traffic, done.left)
 
-    def _apart(self, number: int) -> float:
-        """How far blocks are apart when stretch `number` begins, as a part of their time: each wave adds to it independently of
-        those before, and stretches are in parts of the launch of the same length, but for the last one.
-        """
-        last, waves = len(self._sample.start) - 1, self._sample.executed.header.blocks / self._wave
-        return self._drift * math.sqrt(waves * (1 if number == last else (number - 1 / 2) / (last - 1)))
+    def _simulation(self, number: int, before: L2Lines | None, window: _Window) -> _Simulation:
+        """Of stretch `number`, or what is known of it."""
+        first, blocks = int(self._sample.first[number]), _blocks(self._sample, number)
+        key = (first, blocks.stop - blocks.start)
+        if key not in self._known:
+            trace, before, places = self._part(number, before)
+            profile, left = self._simulated(trace, progress=self._told(number), observer=window, places=places).run(before)
+            is_last = number == len(self._sample.start) - 1
+            found = _Simulation(
+                profile, window.counts_of_halves(), window.halves(), _to_write(left) - _to_write(before), left if is_last else None
+            )
+            if self._stopped:
+                return found
+            self._known[key] = found
+        known: _Simulation = self._known[key]
+        return known
 
-    def _drift_of_wave(self, before: L2Lines | None) -> float:
-        """By what part of the time of a block the ends of blocks spread that begin together, as their standard deviation."""
-        window = _Window(lambda: self._stopped, accesses=round(_STARTED * self._accesses(0)))
-        trace, before = self._part(0, before)
-        self._simulated(trace, observer=window).run(before)
+    def _spread_of_wave(self, before: L2Lines | None) -> Spread:
+        """How far blocks get apart in a wave, from its beginning."""
+        trace, before, _ = self._part(0, before)
         events = np.concatenate([lengths(chunk)[0] for chunk in trace.chunks.packed()])
-        return _relative_spread(window.memory, events, trace.header.warps_per_block)
+        step, seen = _STARTED / 2 * self._accesses(0), list[Spread]()
+
+        def observe(memory: Memory, reports: bool) -> bool:
+            if int(memory["counters"]["executions"].sum()) >= step * (len(seen) + 1):
+                seen.append(Spread.of(memory, events, trace.header.warps_per_block))
+            return len(seen) == 2 or self._stopped
+
+        self._simulated(trace, observer=observe).run(before)
+        return seen[-1].after(seen[0]) if seen else Spread(0.0, 0.0)
 
     def _last(self, before: L2Lines | None, fits: bool) -> Stretch:
         """The last stretch, from where its blocks are everywhere in their loops to the end of the launch."""
@@ -305,15 +361,11 @@ class Stretches:
         return lambda done, _: self._ended.__setitem__(number, done)
 
 
-def _with_write_backs(
-    own: MissProfile, whole: dict[str, Any], before: L2Lines | None, left: L2Lines, fits: bool
-) -> MissProfile:
+def _with_write_backs(own: MissProfile, whole: dict[str, Any], left_to_make: npt.NDArray[np.int64]) -> MissProfile:
     """The counts of a wave with its share of write-backs, by writes to the L2. A wave evicts what others have written: all writes
-    of the stretch, of which `whole` are the counts, make the write-backs in it and those that it leaves to be made, beyond those
-    that it found.
+    of the stretch, of which `whole` are the counts, make the write-backs in it and those that it leaves to be made.
     """
     writes, all_writes = int(own.l2_writes.sum()), int(whole["l2_writes"].sum())
-    left_to_make = np.zeros(2, np.int64) if fits else _to_write(left) - _to_write(before)
     changed = {}
     for name, more in zip(WRITE_BACKS, left_to_make.tolist(), strict=True):
         made = int(whole[name].sum())

@@ -20,6 +20,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from warpsight.addressing.mapping import first_wave
 from warpsight.base.records import Memory
@@ -52,11 +53,13 @@ class CacheSimulation:
 
     def __init__(
         self, trace: KernelTrace, gpu: GpuSpec, blocks_per_sm: int, *, interleaving: str = "clocked",
-        progress: Progress | None = None, observer: Observer | None = None,
+        progress: Progress | None = None, observer: Observer | None = None, places: npt.NDArray[np.int64] | None = None,
     ) -> None:
         """Arguments and errors as for `simulate_caches`. `observer` is called before each chunk of the trace, at each report and at
-        the end."""
+        the end. The first blocks start in `places`, in this order, which are numbered SM by SM; by default on all SMs in turn.
+        """
         header = trace.header
+        self._places = places
         self._trace, self._gpu, self._is_clocked = trace, gpu, interleaving == "clocked"
         self._progress, self._observer = progress, observer
         self._machine = machine_of(gpu, header.recorded_blocks, header.warps_per_block, blocks_per_sm, interleaving)
@@ -79,6 +82,9 @@ class CacheSimulation:
     def _simulated(self, before: L2Lines | None) -> tuple[MissProfile, Memory]:
         gpu = self._gpu
         memory = _initial_memory(self._machine, self._program, gpu)
+        if self._places is not None:
+            sm, place = np.divmod(self._places, int(self._machine["blocks_per_sm"]))
+            memory["free_places"]["sm"], memory["free_places"]["place"] = sm, place
         memory.put("block_order", self._order)
         put_l2(memory, gpu.l2.ways, before)
         _run_launch(memory, self._trace, self._progress, self._observer)

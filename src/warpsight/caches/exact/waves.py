@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warpsight.base.records import Memory
-from warpsight.caches.exact.apart import EXACT, WRITE_BACKS, Between, NotApart, Stretches, as_if_executed
+from warpsight.caches.exact.apart import EXACT, WRITE_BACKS, Between, Known, NotApart, Stretches, as_if_executed
 from warpsight.caches.exact.between import L2Lines, aged, forget
 from warpsight.caches.exact.l2 import Traffic, traffic_measures, traffic_of
 from warpsight.caches.exact.simulate import CacheSimulation, Progress
@@ -136,9 +136,10 @@ class WaveMisses:
 
 def wave_misses(
     sample: WaveSample, gpu: GpuSpec, blocks_per_sm: int, *, interleaving: str, progress: Progress | None = None, warm: bool,
-    carried: L2Lines | None = None,
+    carried: L2Lines | None = None, known: Known | None = None,
 ) -> WaveMisses:
-    """What the caches of `gpu` make of the measured waves.
+    """What the caches of `gpu` make of the measured waves. `known`: stretches of the launch that were simulated apart before, in
+    the same way; others are added.
 
     `carried` is the L2 at the start. Without it, `warm`: the L2 begins as the launch itself leaves it; else it begins empty. Raises
     ScatteredReuse, NotApart for a sample that is simulated apart and cannot be, and as `simulate_caches`.
@@ -161,7 +162,7 @@ def wave_misses(
         if before is None and between is None and lines <= room:
             what = "the L2 has room for what blocks before sampled waves have left in it, and it begins cold"
             raise NotApart(what, remedy="run all blocks with `exact`")
-        apart = Stretches(sample, gpu, simulated, progress, between).all(before, warm)
+        apart = Stretches(sample, gpu, simulated, progress, between, {} if known is None else known).all(before, warm)
         halves = [each.halves for each in apart]
         return WaveMisses([each.misses for each in apart], np.stack([each.traffic for each in apart]), halves=halves)
     if warm and before is None:
