@@ -108,7 +108,7 @@ def test_run_whose_only_worker_is_lost_waits_for_the_next(cluster: TestCluster, 
     only = cluster.add()
     chores = [Chore(store.address, f"chore {number}", seconds=0.1) for number in range(6)]
     said: list[str] = []
-    missing = "no worker is available; waiting up to 60 s for one"
+    missing = "no worker is available; waiting up to 180 s for one"
     killer = _when(lambda: len(kept(store.folder)) > 2, only.kill)
     # Not before: the same is said while the first one starts, and "a worker is available" may follow before anybody looks.
     helper = _when(lambda: only.poll() is not None and said[-1:] == [missing], cluster.add)
