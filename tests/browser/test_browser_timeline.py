@@ -73,7 +73,8 @@ def test_keyboard_walks_through_cells_and_changes(visit: Callable[..., Visit]) -
 
 
 def shown_cycles(opened: Visit) -> tuple[int, int]:
-    """The cycles that the timeline says it shows."""
+    """The cycles that the timeline says it shows, once it is drawn."""
+    opened.until("document.getElementById('timeline-range').innerText.startsWith('cycles')")
     found = re.fullmatch(r"cycles ([\d,]+) to ([\d,]+)", opened.page.inner_text("#timeline-range"))
     assert found
     return int(found[1].replace(",", "")), int(found[2].replace(",", ""))

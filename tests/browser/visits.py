@@ -36,7 +36,7 @@ class Visit:
         self.page.on("request", self._request)
         self.page.on("dialog", self._dialog)
         self._protocol = context.new_cdp_session(self.page)
-        self._protocol.send("Performance.enable")
+        self._protocol.send("Performance.enable", {"timeDomain": "threadTicks"})
         self.page.goto(self.address + place)
         if scripts:
             self.until(READY)
@@ -72,9 +72,9 @@ class Visit:
         return self.page.evaluate(script)
 
     def used_s(self) -> float:
-        """The processor time in seconds of the process that has read, laid out and drawn the page, and run its scripts."""
+        """The processor time in seconds of the thread that has read and laid out the page, and run its scripts."""
         metrics = self._protocol.send("Performance.getMetrics")["metrics"]
-        return next(float(each["value"]) for each in metrics if each["name"] == "ProcessTime")
+        return next(float(each["value"]) for each in metrics if each["name"] == "TaskDuration")
 
     def until(self, script: str) -> None:
         """Wait until `script` is true. Playwright's own wait evaluates within the page, which the page's policy forbids."""
