@@ -207,7 +207,9 @@ class Stretches:
         """
         if before is not None or self._held is not None:
             self._known = {}  # the L2 holds what blocks of all stretches read
-        self._spread = self._known.get("spread") or self._known.setdefault("spread", self._spread_of_wave(before))
+        if "spread" not in self._known:
+            self._known["spread"] = self._spread_of_wave(before)
+        self._spread = self._known["spread"]
         found: dict[int, Stretch] = {}
         last, fits = len(self._sample.start) - 1, before is not None
 
@@ -301,18 +303,17 @@ class Stretches:
         """Of stretch `number`, or what is known of it."""
         first, blocks = int(self._sample.first[number]), _blocks(self._sample, number)
         key = (first, blocks.stop - blocks.start)
-        if key not in self._known:
+        found: _Simulation | None = self._known.get(key)
+        if found is None:
             trace, before, places = self._part(number, before)
             profile, left = self._simulated(trace, progress=self._told(number), observer=window, places=places).run(before)
             is_last = number == len(self._sample.start) - 1
             found = _Simulation(
                 profile, window.counts_of_halves(), window.halves(), _to_write(left) - _to_write(before), left if is_last else None
             )
-            if self._stopped:
-                return found
-            self._known[key] = found
-        known: _Simulation = self._known[key]
-        return known
+            if not self._stopped:
+                self._known[key] = found
+        return found
 
     def _spread_of_wave(self, before: L2Lines | None) -> Spread:
         """How far blocks get apart in a wave, from its beginning."""
