@@ -146,16 +146,11 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
-_PLACES: dict[str, int] = {}
-"""Where files and folders stand in theirs, by node, in a worker that reads them backwards."""
-
-
 @pytest.hookimpl(wrapper=True)
 def pytest_make_collect_report(collector: pytest.Collector) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
     """Every other worker reads the files backwards: in a new tree each then compiles half of them, and of what they import."""
     report = yield
     if isinstance(collector, pytest.Directory) and os.environ.get("PYTEST_XDIST_WORKER", "")[-1:] in tuple("13579"):
-        _PLACES.update((node.nodeid, place) for place, node in enumerate(report.result))
         report.result.reverse()
     return report
 
@@ -163,8 +158,8 @@ def pytest_make_collect_report(collector: pytest.Collector) -> Generator[None, p
 @pytest.hookimpl(tryfirst=True)  # before fixtures put tests into an order, which must be that of all workers
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests that use the fixture `shared` are marked so: `-m shared` runs them alone. Where they are is kept for the next run."""
-    if _PLACES:
-        items.sort(key=lambda item: [_PLACES.get(node.nodeid, 0) for node in item.listchain()])
+    if "PYTEST_XDIST_WORKER" in os.environ:  # whichever way they were read, and whatever was named in the command
+        items.sort(key=lambda item: item.path)
     for item in items:
         if "shared" in getattr(item, "fixturenames", ()):
             item.add_marker("shared")

@@ -70,9 +70,11 @@ def explorer(folder: Path, port: int = 0, readers: str = "") -> Iterator[str]:
     running = uvicorn.Server(config)
     thread = threading.Thread(target=running.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()
-    yield f"http://{host}/#{token}"
-    running.should_exit = True
-    thread.join()
+    try:
+        yield f"http://{host}/#{token}"
+    finally:
+        running.should_exit = True
+        thread.join(PATIENCE_S)
 
 
 @pytest.fixture
