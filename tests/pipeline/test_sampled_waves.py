@@ -143,10 +143,11 @@ def test_blocks_that_share_data_at_random_all_run() -> None:
         sampler.grown(gpu, ["warpsight"], DEFAULT_METHOD, 0.02, least_instructions=0)
 
 
-def test_launch_that_is_longer_than_its_limit_has_the_interval_that_its_waves_give() -> None:
-    whole = obtain_trace(request("longer", FLOATS), gpu=GPU)
-    asked = replace(request("longer", FLOATS), max_instructions=whole.header.warp_instructions * 9 // 10)
-    trace = sampled(asked, 0.001)
+@pytest.mark.parametrize(("times", "share"), [(1, 0.9), (4, 0.15)])  # no more than half of a launch is executed, nor than the limit
+def test_launch_that_is_longer_than_its_limit_has_the_interval_that_its_waves_give(times: int, share: float) -> None:
+    whole_request = request("longer", f"f32[{times * BLOCKS * THREADS}]:zeros", blocks=times * BLOCKS)
+    whole = obtain_trace(whole_request, gpu=GPU)
+    trace = sampled(replace(whole_request, max_instructions=int(whole.header.warp_instructions * share)), 0.001)
     half_width = trace.extra["sampling"]["half_width"]
     assert half_width > 0.001
     assert cycles(trace) == pytest.approx(cycles(whole), rel=half_width)

@@ -366,15 +366,18 @@ class Sampler:
         return trace.header.warp_instructions > self._ready.max_instructions
 
     def _larger(self, plan: Plan, trace: KernelTrace) -> Plan | None:
-        """The plan with twice as many parts; None where these are too much of a launch that is also longer than one may be: a wide
-        interval tells more than a run that ends at its limit. Raises NotSampled where all blocks can run instead.
+        """The plan with twice as many parts; None where these are too much of a launch that is also longer than one may be, or are
+        themselves longer: a wide interval tells more than a run that ends at its limit. Raises NotSampled where all blocks can run
+        instead.
         """
         try:
-            return plan.doubled()
+            larger = plan.doubled()
         except NotSampled:
             if not self._is_too_long(trace):
                 raise
             return None
+        executed = trace.header.warp_instructions * larger.executed / larger.blocks
+        return larger if executed <= self._ready.max_instructions else None
 
     def _execute(self, ranges: Sequence[Blocks]) -> None:
         self._run.execute([each for each in ranges if each not in self._run.ranges])
