@@ -43,6 +43,12 @@ extern "C" __global__ void longer(float* out)
     for (int k = 0; k < blockIdx.x; k++) sum = sum * 0.5f + k;
     out[i] = sum;
 }
+extern "C" __global__ void late(float* state, float* out, int readers)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    out[i] = blockIdx.x >= gridDim.x - readers ? state[threadIdx.x] : 1;
+    if (blockIdx.x == gridDim.x - 1) state[threadIdx.x] = 2;
+}
 extern "C" __global__ void chain(float* out)
 {
     out[blockIdx.x * 32] = blockIdx.x ? out[blockIdx.x * 32 - 32] : 1;
@@ -168,6 +174,15 @@ def test_store_that_no_sampled_block_executes_counts_for_its_array() -> None:
     shared = np.zeros(BLOCKS * THREADS, np.float32)
     with pytest.raises(Dependent, match="other blocks may write"):
         run_blocks("scale", shared, np.zeros_like(shared), shared.view(np.int32), ranges=elsewhere)
+
+
+def test_array_that_only_the_last_block_writes_may_be_read_by_it_alone() -> None:
+    """Who reads `state` is not noted until it is written, and then again from the beginning."""
+    ends = ((0, 16), (BLOCKS - 16, BLOCKS))
+    assert run_blocks("late", FLOATS, FLOATS, 1, ranges=ends).header.sampled_blocks == 32
+    for readers in (2, BLOCKS):
+        with pytest.raises(Dependent, match="reads an array that other blocks may write"):
+            run_blocks("late", FLOATS, FLOATS, readers, ranges=ends)
 
 
 def test_atomics_without_results_leave_blocks_independent() -> None:

@@ -274,6 +274,7 @@ def test_blocks_are_independent_by_packed_loops_as_by_all_of_their_laps() -> Non
         with SampledRun(prepared, ready.launch, registers=ready.registers, max_instructions=10**9) as run:
             if not packs:
                 run._packer.packed = lambda chunk, store: chunk  # type: ignore[method-assign]
+            run._independence.note_all()  # also who reads what nobody writes
             run.execute([(0, 12)])
             found.append(run._independence._users)
     assert (found[0] == found[1]).all()

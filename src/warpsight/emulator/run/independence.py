@@ -70,7 +70,8 @@ def address_sources(source: KernelSource, launch: Launch) -> Sources:
 _SIGNATURE = (
     "int64(Tuple((int64[::1], int32[::1], int32[::1])), "
     "Tuple((int32[::1], int64[::1], uint8[::1], int64[::1], uint32[::1], int64[:, ::1])), "
-    "int64, int64, Tuple((int64[::1], int64[:, ::1])), int32[:, ::1], boolean[::1], boolean[::1])"
+    "int64, int64, Tuple((int64[::1], int64[:, ::1])), int32[:, ::1], boolean[::1], boolean[::1], "
+    "Tuple((int64[::1], boolean[::1], boolean[::1])))"
 )
 
 
@@ -92,14 +93,33 @@ def _use(sector, stride, laps, marks, block, users, guarded):  # type: ignore[no
     return False
 
 
+@jit(cache=True, nogil=True)
+def _is_left_out(sector, stride, laps, marks, arrays):  # type: ignore[no-untyped-def]
+    """Whether a block only reads a sector, and those that lie strides behind it, of one array whose readers are not noted; that it
+    is left out is noted.
+    """
+    starts, noted, left_out = arrays
+    if marks != READ:
+        return False
+    number = np.searchsorted(starts, np.int64(sector), side="right") - 1
+    if number < 0 or noted[number]:
+        return False
+    last = (np.int64(sector) + (laps - 1) * np.int64(stride)) & 0xFFFFFFFF
+    if laps > 1 and np.searchsorted(starts, last, side="right") - 1 != number:
+        return False
+    left_out[number] = True
+    return True
+
+
 @jit(_SIGNATURE, sources=("traces/events.py",), cache=True, nogil=True)
-def _look(paths, chunk, first_block, per_block, table, users, guarded, seen):  # type: ignore[no-untyped-def]
+def _look(paths, chunk, first_block, per_block, table, users, guarded, seen, arrays):  # type: ignore[no-untyped-def]
     """Note who writes and who reads each sector in `users` (a block's number + 1, or several), and which rows of the table have
     accessed anything in `seen`; or, of `guarded` sectors, return the first row that reads one which its block alone has not
     written, else -1.
 
     `paths`: offset, basic block, repetitions; `chunk`: as in `TraceChunk`, packed, its first warp that of block `first_block`. Of a
-    packed loop the first lap is followed, and what the warp before has done in the same block is not noted again.
+    packed loop the first lap is followed, and what the warp before has done in the same block is not noted again. `arrays`: the
+    first sector of each, in order, whether its readers are noted, and whether there were any that were not.
     """
     offset, blocks, repeat = paths
     path, event_offset, events, sector_offset, sectors, loops = chunk
@@ -135,7 +155,10 @@ def _look(paths, chunk, first_block, per_block, table, users, guarded, seen):  #
                     is_known = back > 0 and sectors[s - back] == sectors[s]
                     if is_known and (not looping or sectors[s - back + period] == stride):
                         continue
-                    if _use(sectors[s], stride, laps if looping else 1, rows[row, 0], block, users, guarded):
+                    times = laps if looping else np.int64(1)
+                    if _is_left_out(sectors[s], stride, times, rows[row, 0], arrays):
+                        continue
+                    if _use(sectors[s], stride, times, rows[row, 0], block, users, guarded):
                         return row
                 sector += count
             turn += 1
@@ -143,18 +166,44 @@ def _look(paths, chunk, first_block, per_block, table, users, guarded, seen):  #
 
 
 class Independence:
-    """Whether the blocks of a launch that have run depend on others."""
+    """Whether the blocks of a launch that have run depend on others.
 
-    def __init__(self, code: Sequence[StaticInstruction], native: NativeKernel, per_block: int, arena_bytes: int) -> None:
+    Most arrays are only read, and who reads them decides nothing. So once the first blocks have shown what is written, readers of
+    other arrays are left out. `leaves_out` tells if one of these is written after all.
+    """
+
+    def __init__(
+        self, code: Sequence[StaticInstruction], native: NativeKernel, per_block: int, allocations: Sequence[Allocation]
+    ) -> None:
+        """`allocations`: the arrays in the order of their addresses."""
         table = AccessTable.of(code, native.graph)
         self._table, self._per_block = (table.start, table.rows), per_block
         self._accesses = [instruction for instruction in code if instruction.event_bytes]
-        self._users = np.zeros((-(-arena_bytes // SECTOR_BYTES), 2), np.int32)  # who writes, who reads
+        self._sectors = [(each, each.address // SECTOR_BYTES, -(-each.end // SECTOR_BYTES)) for each in allocations]
+        end = max((end for _, _, end in self._sectors), default=_FIRST_SECTOR)
+        self._users = np.zeros((end - _FIRST_SECTOR, 2), np.int32)  # who writes, who reads
         self._seen = np.zeros(len(self._accesses), np.bool_)
+        self._starts = np.array([first for _, first, _ in self._sectors], np.int64)
+        self._noted, self._left_out = np.ones(len(allocations), np.bool_), np.zeros(len(allocations), np.bool_)
+        self._is_first = True
 
     def note(self, paths: PathTable, chunk: TraceChunk, first_block: int) -> None:
         """Note what the blocks of a chunk, from `first_block` on, have written and read."""
         self._look(paths, chunk, first_block, np.zeros(0, np.bool_))
+        if self._is_first:
+            self._is_first = False
+            self._noted = np.array([self._is_written(first, end) for _, first, end in self._sectors], np.bool_)
+
+    def leaves_out(self, guarded: npt.NDArray[np.bool_]) -> bool:
+        """Whether readers of `guarded` sectors were left out."""
+        return bool(len(guarded)) and bool(guarded[self._starts[self._left_out] - _FIRST_SECTOR].any())
+
+    def note_all(self) -> None:
+        """From now on readers of all arrays are noted; those that were left out have to be noted by their chunks again."""
+        self._noted[:], self._left_out[:], self._is_first = True, False, False
+
+    def _is_written(self, first: int, end: int) -> bool:
+        return bool(self._users[first - _FIRST_SECTOR : end - _FIRST_SECTOR, 0].any())
 
     def depends(self, guarded: npt.NDArray[np.bool_]) -> bool:
         """Whether a block has read a `guarded` sector that it alone has not written."""
@@ -170,7 +219,7 @@ class Independence:
         streams = (chunk.path, chunk.event_offset, chunk.events, chunk.sector_offset, chunk.sectors, loops_of(chunk))
         row = int(_look(
             (paths.offset, paths.block, paths.repeat), tuple(np.ascontiguousarray(each) for each in streams), first_block,
-            self._per_block, self._table, self._users, guarded, self._seen,
+            self._per_block, self._table, self._users, guarded, self._seen, (self._starts, self._noted, self._left_out),
         ))  # fmt: skip
         drop_pages(paths.block, paths.repeat)
         return row
@@ -180,12 +229,11 @@ class Independence:
         rows = zip(self._accesses, self._seen.tolist(), strict=True)
         return [each for each, seen in rows if not seen and each.has_sectors and each.access != LOAD and each.space != "local"]
 
-    def guarded(self, allocations: Sequence[Allocation], named: Iterable[Allocation]) -> npt.NDArray[np.bool_]:
-        """The sectors of the `allocations` that blocks have written, and of those `named`; bool, empty if there are none."""
+    def guarded(self, named: Iterable[Allocation]) -> npt.NDArray[np.bool_]:
+        """The sectors of the arrays that blocks have written, and of those `named`; bool, empty if there are none."""
         guarded = np.zeros(len(self._users), np.bool_)
         chosen = {each.address for each in named}
-        for each in allocations:
-            first, end = (each.address - ARENA_BASE) // SECTOR_BYTES, -(-(each.end - ARENA_BASE) // SECTOR_BYTES)
-            if each.writable and (each.address in chosen or self._users[first:end, 0].any()):
-                guarded[first:end] = True
+        for each, first, end in self._sectors:
+            if each.writable and (each.address in chosen or self._is_written(first, end)):
+                guarded[first - _FIRST_SECTOR : end - _FIRST_SECTOR] = True
         return guarded if guarded.any() else np.zeros(0, np.bool_)

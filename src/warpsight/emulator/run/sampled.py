@@ -14,7 +14,6 @@ import numpy.typing as npt
 
 from warpsight.base.progress import Progress
 from warpsight.base.room import give_back
-from warpsight.emulator.codegen.layout import ARENA_BASE
 from warpsight.emulator.run.independence import Independence, why_whole
 from warpsight.emulator.run.launch import PreparedKernel, Run, trace_header
 from warpsight.emulator.run.memory import Allocation, Memory
@@ -73,8 +72,7 @@ class SampledRun:
         self._packer = Packer(self._run.code, prepared.native.graph.block_start.astype(np.int32))
         rows = self._memory.table.rows().tolist()
         self._allocations = [Allocation(start, end - start, bool(writable), "memory") for start, end, writable in rows]
-        arena_bytes = max((each.end for each in self._allocations), default=ARENA_BASE) - ARENA_BASE
-        self._independence = Independence(self._run.code, prepared.native, self._per_block, arena_bytes)
+        self._independence = Independence(self._run.code, prepared.native, self._per_block, self._allocations)
 
     def __enter__(self) -> SampledRun:
         return self
@@ -96,7 +94,7 @@ class SampledRun:
                 sink, before = SpillingSink(max(left, _IN_MEMORY // _RANGES_IN_MEMORY)), self._paths.warps.copy()
                 first_warp = blocks[0] * self._per_block
                 for chunk in self._packed(run.chunk(part, self._paths, first_warp) for part in self._streams(blocks)):
-                    self._independence.note(self._paths.table(), chunk, (first_warp + chunk.first_warp) // self._per_block)
+                    self._note(chunk, blocks)
                     sink.add(chunk)
                     done += len(chunk.path) // self._per_block
                     if self._progress is not None:
@@ -156,8 +154,17 @@ class SampledRun:
 
     # -- Do the blocks depend on each other?
 
+    def _note(self, chunk: TraceChunk, blocks: Blocks) -> None:
+        """Note what a chunk of a range of blocks has written and read."""
+        self._independence.note(self._paths.table(), chunk, blocks[0] + chunk.first_warp // self._per_block)
+
     def _check(self) -> None:
-        guarded = self._independence.guarded(self._allocations, self._of_unseen_stores())
+        guarded = self._independence.guarded(self._of_unseen_stores())
+        if self._independence.leaves_out(guarded):
+            self._independence.note_all()
+            for blocks, part in self._parts.items():
+                for chunk in part.packed():
+                    self._note(chunk, blocks)
         if not self._independence.depends(guarded):
             return
         paths = self._paths.table()
