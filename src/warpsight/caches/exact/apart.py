@@ -8,11 +8,9 @@ part of the time that a wave takes shows what all of it does.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -22,10 +20,10 @@ from warpsight.base.compiled import jit
 from warpsight.base.errors import UnsupportedError
 from warpsight.base.records import Memory
 from warpsight.caches.exact.between import L2Lines, aged, empty_l2, touch
-from warpsight.caches.exact.l2 import Traffic, traffic_of
-from warpsight.caches.exact.simulate import CacheSimulation, Progress, compile_engine, counts_of
-from warpsight.caches.exact.state import NEVER
-from warpsight.caches.miss_profile import COUNTS, SHARES, MissProfile
+from warpsight.caches.exact.l2 import Traffic
+from warpsight.caches.exact.simulate import CacheSimulation, Progress, compile_engine
+from warpsight.caches.exact.windows import STARTED, FromStart, Places, Spread, Window
+from warpsight.caches.miss_profile import COUNTS, MissProfile
 from warpsight.gpu.spec import GpuSpec
 from warpsight.traces.events import sectors_of_event
 from warpsight.traces.late import LateWarps
@@ -41,15 +39,11 @@ _IN_LOOPS = 0.9  # of these, at which a warp can begin
 _WARMING_UP, _COUNTED = 768, 1024
 _MOST_WARMING_UP, _MOST_COUNTED = 1 / 4, 1 / 2  # of the accesses of a wave
 WINDOW = _MOST_WARMING_UP + _MOST_COUNTED  # so many blocks of a wave end in it at most, and others start in their places
-_BATCH, _LEAST_BATCHES = 1 / 16, 4  # of the first wave: accesses of a wave, and how many are simulated at least
-_STEADY = 0.01  # by which the misses of two batches of the first wave may differ when its simulation ends
 WRITE_BACKS = ("dram_writes", "dram_write_sectors")
 _REPLAYED = 2  # times the L2: so much of what was read before decides what it holds
-_STARTED = 1 / 4  # of the first wave: so far it is simulated to see how fast blocks get out of step
 _SECONDS = 0.5  # between two reports
 
 Simulated = Callable[..., CacheSimulation]
-Places = npt.NDArray[np.int64]
 
 
 def has_long_loops(trace: KernelTrace) -> bool:
@@ -68,60 +62,6 @@ def fills_l2(first: KernelTrace, gpu: GpuSpec) -> bool:
     for chunk in first.chunks.packed():
         lines.mark(chunk, touched)
     return int(np.count_nonzero(touched)) > gpu.l2.size_bytes // gpu.l2.line_bytes
-
-
-@dataclass(frozen=True)
-class Spread:
-    """How far blocks that began together have got apart, as standard deviations: of the means of SMs, relative to how far they have
-    come, and of the blocks of an SM, as a part of the time of a block.
-    """
-
-    of_sms: float
-    within_sm: float
-
-    @classmethod
-    def of(cls, memory: Memory, events: npt.NDArray[np.int64], warps_per_block: int) -> Spread:
-        """Of the resident blocks. `events`: bytes of events of each warp."""
-        numbers, slots = memory["slots"]["id"], int(memory.root["machine"]["warp_slots"])
-        warps, sms, numbers = memory["warps"][numbers >= 0], np.flatnonzero(numbers >= 0) // slots, numbers[numbers >= 0]
-        left = warps["event_end"] - warps["event"] + warps["event_laps"].astype(np.int64) * warps["event_period"]
-        _, first, block = np.unique(numbers // warps_per_block, return_index=True, return_inverse=True)
-        if not len(first):
-            return cls(0.0, 0.0)
-        done, whole = (np.bincount(block, weights=each) for each in (events[numbers] - left, events[numbers]))
-        come, (_, sm) = done / np.maximum(whole, 1), np.unique(sms[first], return_inverse=True)
-        mean = np.bincount(sm, weights=come) / np.bincount(sm)
-        variance = float(((come - mean[sm]) ** 2).sum()) / max(1, len(come) - len(mean))
-        return cls(float(mean.std()) / max(float(come.mean()), 1e-9), math.sqrt(variance))
-
-    def after(self, earlier: Spread) -> Spread:
-        """That at the end of a block, of this one at a quarter and an earlier one at an eighth of it: blocks of an SM go on to get
-        apart as they did: not at all where they wait for each other, in proportion to time where a scheduler prefers some.
-        """
-        growth = min(max(self.within_sm / max(earlier.within_sm, 1e-9), 1.0), 2.0)
-        return replace(self, within_sm=self.within_sm * growth ** -math.log2(_STARTED))
-
-    def begin(
-        self, blocks: int, wave: int, sms: int, *, first: int, place: float
-    ) -> tuple[npt.NDArray[np.float64], Places]:
-        """The last share of its laps that each of the `blocks` of a stretch runs that begins with block `first` of the launch: all,
-        but those that begin at once, a `wave`, around a `place` of their loops; and where these start, numbered SM by SM.
-
-        SMs are independent of each other, and get farther apart with each wave; the blocks of one SM wait for each other's data,
-        and do not. A block starts where one has ended, so they are in the order of their numbers: each is farther than those behind
-        it, and one that has come to its end has made room for the last, at its beginning.
-        """
-        share, random = np.ones(blocks), np.random.default_rng(first)
-        of_sm = self.of_sms * math.sqrt(first / wave) * random.permutation(_normal(sms))
-        left = (1 - place + np.repeat(of_sm, wave // sms) + self.within_sm * random.permutation(_normal(wave))) % 1
-        places = np.argsort(left, kind="stable")
-        share[:wave] = np.where(left > 0, left, 1)[places]
-        return share, places
-
-
-def _normal(count: int) -> npt.NDArray[np.float64]:
-    """So many values that are distributed normally: its quantiles."""
-    return np.array([NormalDist().inv_cdf((k + 1 / 2) / count) for k in range(count)])
 
 
 class NotApart(UnsupportedError):
@@ -160,7 +100,9 @@ class _Simulation:
 
 
 Known = dict[Any, Any]
-"""Simulations of stretches, by the number of their first block and how many they are, and how far blocks get apart in a wave."""
+"""Simulations of stretches, by the number of their first block and how many they are, what their blocks execute, and how far blocks
+get apart in a wave.
+"""
 
 
 def _to_write(lines: L2Lines | None) -> npt.NDArray[np.int64]:
@@ -199,7 +141,7 @@ class Stretches:
         self._sample, self._gpu, self._simulated, self._progress, self._held = sample, gpu, simulated, progress, between
         self._known = known
         self._wave = int(sample.start[1])
-        self._ended, self._stopped, self._spread = dict[int, int](), False, Spread(0.0, 0.0)
+        self._ended, self._stopped = dict[int, int](), False
 
     def all(self, before: L2Lines | None, warm: bool) -> list[Stretch]:
         """All stretches in order. `before`: what the L2 holds, where all lines have room in it; else None. Then a `warm` launch
@@ -209,7 +151,6 @@ class Stretches:
             self._known = {}  # the L2 holds what blocks of all stretches read
         if "spread" not in self._known:
             self._known["spread"] = self._spread_of_wave(before)
-        self._spread = self._known["spread"]
         found: dict[int, Stretch] = {}
         last, fits = len(self._sample.start) - 1, before is not None
 
@@ -262,7 +203,8 @@ class Stretches:
         if number == 0:
             return trace, before, None
         first, place = int(sample.first[number]), float(sample.place[number])
-        share, places = self._spread.begin(trace.header.recorded_blocks, self._wave, gpu.sm_count, first=first, place=place)
+        spread: Spread = self._known["spread"]
+        share, places = spread.begin(trace.header.recorded_blocks, self._wave, gpu.sm_count, first=first, place=place)
         late = LateWarps(trace, share)
         if before is None:
             rows = late.read_before(_REPLAYED * gpu.l2.size_bytes)
@@ -274,13 +216,17 @@ class Stretches:
         return late.trace(), before, places if trace.header.cluster_blocks == 1 else None
 
     def _counted(
-        self, number: int, before: L2Lines | None, fits: bool, window: _Window, like: MissProfile | None = None
+        self, number: int, before: L2Lines | None, fits: bool, window: Window, like: MissProfile | None = None
     ) -> Stretch:
         """Simulate stretch `number` with an L2 that holds `before`, which has room for all lines if it `fits`, as far as the
         `window` goes. What instructions that are not executed there do is `like` that of another stretch.
         """
         done = self._simulation(number, before, window)
-        executed = _executed(part_of(self._sample.executed, self._sample.label == number + 1))
+        measured = self._sample.label == number + 1
+        key = ("executed", int(self._sample.first[number]), int(measured.sum()))
+        if key not in self._known:
+            self._known[key] = _executed(part_of(self._sample.executed, measured))
+        executed: dict[str, Any] = self._known[key]
         whole = {name: getattr(done.profile, name) for name in COUNTS}
         others = whole
         if like is not None:
@@ -299,7 +245,7 @@ class Stretches:
         both = {name: earlier[name] + later[name] for name in COUNTS}
         return Stretch(scaled(both), (scaled(earlier), scaled(later)), done.traffic, done.left)
 
-    def _simulation(self, number: int, before: L2Lines | None, window: _Window) -> _Simulation:
+    def _simulation(self, number: int, before: L2Lines | None, window: Window) -> _Simulation:
         """Of stretch `number`, or what is known of it."""
         first, blocks = int(self._sample.first[number]), _blocks(self._sample, number)
         key = (first, blocks.stop - blocks.start)
@@ -319,7 +265,7 @@ class Stretches:
         """How far blocks get apart in a wave, from its beginning."""
         trace, before, _ = self._part(0, before)
         events = np.concatenate([lengths(chunk)[0] for chunk in trace.chunks.packed()])
-        step, seen = _STARTED / 2 * self._accesses(0), list[Spread]()
+        step, seen = STARTED / 2 * self._accesses(0), list[Spread]()
 
         def observe(memory: Memory, reports: bool) -> bool:
             if int(memory["counters"]["executions"].sum()) >= step * (len(seen) + 1):
@@ -332,12 +278,11 @@ class Stretches:
     def _last(self, before: L2Lines | None, fits: bool) -> Stretch:
         """The last stretch, from where its blocks are everywhere in their loops to the end of the launch."""
         number = len(self._sample.start) - 1
-        return self._at_edge(self._counted(number, before, fits, _Window(lambda: self._stopped)))
+        return self._at_edge(self._counted(number, before, fits, Window(lambda: self._stopped)))
 
     def _first(self, before: L2Lines | None, fits: bool, like: MissProfile) -> Stretch:
         """The first wave, whose blocks begin in step, until its misses are steady."""
-        batch = round(_BATCH * self._accesses(0))
-        return self._at_edge(self._counted(0, before, fits, _FromStart(lambda: self._stopped, batch), like))
+        return self._at_edge(self._counted(0, before, fits, FromStart(lambda: self._stopped, self._accesses(0)), like))
 
     @staticmethod
     def _at_edge(found: Stretch) -> Stretch:
@@ -348,15 +293,18 @@ class Stretches:
         """A part of stretch `number` between the two, while blocks are everywhere in their loops."""
         accesses, warps = self._accesses(number), self._wave * self._sample.executed.header.warps_per_block
         first, counted = min(_WARMING_UP * warps, _MOST_WARMING_UP * accesses), min(_COUNTED * warps, _MOST_COUNTED * accesses)
-        window = _Window(lambda: self._stopped, round(first), round(counted))
+        window = Window(lambda: self._stopped, round(first), round(counted))
         return self._counted(number, before, fits, window)
 
     def _accesses(self, number: int) -> int:
         """Memory accesses of as many blocks of a stretch as are a wave."""
-        blocks = _blocks(self._sample, number)
-        chosen = np.zeros(len(self._sample.label), np.bool_)
-        chosen[blocks.start : blocks.start + self._wave] = True
-        return int(_executed(part_of(self._sample.executed, chosen))["executions"].sum())
+        key = ("accesses", int(self._sample.first[number]))
+        if key not in self._known:
+            blocks, chosen = _blocks(self._sample, number), np.zeros(len(self._sample.label), np.bool_)
+            chosen[blocks.start : blocks.start + self._wave] = True
+            self._known[key] = int(_executed(part_of(self._sample.executed, chosen))["executions"].sum())
+        accesses: int = self._known[key]
+        return accesses
 
     def _told(self, number: int) -> Progress:
         return lambda done, _: self._ended.__setitem__(number, done)
@@ -431,68 +379,3 @@ def _count(paths, memory, chunk, found):  # type: ignore[no-untyped-def]
                     event += width[row]
                     if event == wrap and laps > 0:
                         event, laps = event - period, laps - 1
-
-
-class _Window:
-    """Counts what is done while a stretch is simulated, from so many accesses on for so many, and ends its simulation then; by
-    default all of it, to its end. `stopped` tells whether it ends anyway.
-    """
-
-    def __init__(self, stopped: Callable[[], bool], first: int = 0, accesses: int = NEVER) -> None:
-        self._stopped, self._first, self._accesses = stopped, first, accesses
-        self.memory: Any = None
-        self._before, self._middle = dict[str, Any](), dict[str, Any]()
-        self._turns, self._seen = list[int](), list[Traffic]()
-        self._begin = 0
-
-    def __call__(self, memory: Memory, reports: bool) -> bool:
-        self.memory = memory
-        done = int(memory["counters"]["executions"].sum())
-        if done >= self._first:
-            if not self._before:
-                self._before, self._begin = counts_of(memory), done
-            elif not self._middle and done - self._begin >= self._accesses / 2:
-                self._middle = counts_of(memory)
-            self._turns.append(int(memory.root["turns"]))
-            self._seen.append(traffic_of(memory))
-        return (bool(self._before) and done - self._begin >= self._accesses) or self._stopped()
-
-    def counts_of_halves(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """The counts in the earlier and in the later half of the window; of a stretch that ends before it, all counts as both."""
-        end = counts_of(self.memory)
-        nothing = {name: np.zeros_like(end[name]) for name in COUNTS}
-        before = self._before or nothing
-        middle = self._middle or end
-        earlier, later = ({name: late[name] - early[name] for name in COUNTS} for early, late in ((before, middle), (middle, end)))
-        return earlier, later
-
-    def halves(self) -> Traffic:
-        """The traffic in the earlier and in the later half of the turns, int64 [2, kinds, 2]."""
-        if not self._turns:
-            return np.zeros((2, len(SHARES) + 1, 2), np.int64)
-        middle = int(np.searchsorted(self._turns, (self._turns[0] + self._turns[-1]) / 2))
-        return np.diff([self._seen[0], self._seen[middle], self._seen[-1]], axis=0)
-
-
-class _FromStart(_Window):
-    """A window from the beginning of a launch until its misses are steady: until two batches of accesses, the later one a quarter
-    of a wave from the beginning or more, differ by no more than `_STEADY` in their misses in L1 and L2.
-    """
-
-    def __init__(self, stopped: Callable[[], bool], batch: int) -> None:
-        super().__init__(stopped)
-        self._batch, self._ends = batch, [[0, 0, 0]]
-
-    def __call__(self, memory: Memory, reports: bool) -> bool:
-        ends = super().__call__(memory, reports)
-        counters = memory["counters"]
-        done = int(counters["executions"].sum())
-        if done < self._ends[-1][0] + self._batch:
-            return ends
-        self._ends.append([done, *(int(counters[name].sum()) for name in ("l1_misses", "l2_read_misses"))])
-        return ends or (len(self._ends) > _LEAST_BATCHES and self._is_steady())
-
-    def _is_steady(self) -> bool:
-        steps = np.diff(self._ends[-3:], axis=0)
-        rates = steps[:, 1:] / steps[:, :1]
-        return bool((np.abs(rates[1] - rates[0]) <= _STEADY * rates[0]).all())
