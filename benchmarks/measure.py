@@ -324,7 +324,7 @@ def table(figures: list[Figure]) -> str:
     lines = ["| what | measured | target | times the target | peak memory |", "|---|---:|---:|---:|---:|"]
     for f in figures:
         sign = "at least" if f.better == "more" else "at most"
-        value, peak = f"{f.value:.3g} {f.unit}", f"{f.peak_bytes / MIB:,.0f} MiB"
+        value, peak = f"{float(f'{f.value:.3g}'):,g} {f.unit}", f"{f.peak_bytes / MIB:,.0f} MiB"
         lines.append(f"| {f.name} | {value} | {sign} {f.target:g} {f.unit} | {f.ratio:.1f} | {peak} |")
     return "\n".join(lines)
 

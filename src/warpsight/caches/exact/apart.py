@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -149,10 +150,11 @@ class Stretches:
         """
         if before is not None or self._held is not None:
             self._known = {}  # the L2 holds what blocks of all stretches read
-        if "spread" not in self._known:
-            self._known["spread"] = self._spread_of_wave(before)
         found: dict[int, Stretch] = {}
         last, fits = len(self._sample.start) - 1, before is not None
+        if "spread" not in self._known:  # which all but the first wave wait for; meanwhile another thread counts
+            counts = (partial(self._executions, number) for number in range(last + 1))
+            self._run([lambda: self._see_spread(before), *counts, *(partial(self._accesses, number) for number in range(last))])
 
         def ends() -> None:
             found[last] = self._last(before, fits)
@@ -169,7 +171,7 @@ class Stretches:
         self._run([ends, *(between(number) for number in range(1, last))])
         return [found[number] for number in range(last + 1)]
 
-    def _run(self, tasks: list[Callable[[], None]]) -> None:
+    def _run(self, tasks: list[Callable[[], object]]) -> None:
         """The tasks, on the threads of the sample. What is raised in one of them, or a signal, ends the others."""
         if self._sample.threads == 1:
             for task in tasks:
@@ -222,11 +224,7 @@ class Stretches:
         `window` goes. What instructions that are not executed there do is `like` that of another stretch.
         """
         done = self._simulation(number, before, window)
-        measured = self._sample.label == number + 1
-        key = ("executed", int(self._sample.first[number]), int(measured.sum()))
-        if key not in self._known:
-            self._known[key] = _executed(part_of(self._sample.executed, measured))
-        executed: dict[str, Any] = self._known[key]
+        executed = self._executions(number)
         whole = {name: getattr(done.profile, name) for name in COUNTS}
         others = whole
         if like is not None:
@@ -261,8 +259,8 @@ class Stretches:
                 self._known[key] = found
         return found
 
-    def _spread_of_wave(self, before: L2Lines | None) -> Spread:
-        """How far blocks get apart in a wave, from its beginning."""
+    def _see_spread(self, before: L2Lines | None) -> None:
+        """Simulate the beginning of a wave to see how far blocks get apart in it."""
         trace, before, _ = self._part(0, before)
         events = np.concatenate([lengths(chunk)[0] for chunk in trace.chunks.packed()])
         step, seen = STARTED / 2 * self._accesses(0), list[Spread]()
@@ -273,7 +271,7 @@ class Stretches:
             return len(seen) == 2 or self._stopped
 
         self._simulated(trace, observer=observe).run(before)
-        return seen[-1].after(seen[0]) if seen else Spread(0.0, 0.0)
+        self._known["spread"] = seen[-1].after(seen[0]) if seen else Spread(0.0, 0.0)
 
     def _last(self, before: L2Lines | None, fits: bool) -> Stretch:
         """The last stretch, from where its blocks are everywhere in their loops to the end of the launch."""
@@ -295,6 +293,15 @@ class Stretches:
         first, counted = min(_WARMING_UP * warps, _MOST_WARMING_UP * accesses), min(_COUNTED * warps, _MOST_COUNTED * accesses)
         window = Window(lambda: self._stopped, round(first), round(counted))
         return self._counted(number, before, fits, window)
+
+    def _executions(self, number: int) -> dict[str, Any]:
+        """The counts `EXACT` of the blocks of stretch `number` that are measured."""
+        measured = self._sample.label == number + 1
+        key = ("executed", int(self._sample.first[number]), int(measured.sum()))
+        if key not in self._known:
+            self._known[key] = _executed(part_of(self._sample.executed, measured))
+        executions: dict[str, Any] = self._known[key]
+        return executions
 
     def _accesses(self, number: int) -> int:
         """Memory accesses of as many blocks of a stretch as are a wave."""
