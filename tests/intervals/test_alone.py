@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import signal
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from small_programs import gpu, load, op, trace
 
+from warpsight.base.signals import Interruption
 from warpsight.intervals.algorithm import steps
 from warpsight.intervals.demands import cycles_alone
 from warpsight.traces.schema import StaticInstruction
@@ -40,6 +42,15 @@ def test_last_store_is_answered_a_latency_after_it_has_left() -> None:
 def test_consumer_issues_a_latency_after_its_producer() -> None:
     """At 0, 4 and 8; the last is done a cycle later."""
     assert alone((op(0, (1,)), op(1, (1,), (1,)), op(2, (1,), (1,))), [4, 4, 4]) == 9
+
+
+def test_walk_along_the_paths_of_a_launch_ends_when_a_signal_waits() -> None:
+    """There can be a path for each warp, and minutes of them."""
+    with Interruption() as held:
+        held.pending = signal.SIGINT
+        with pytest.raises(KeyboardInterrupt):
+            alone((op(0, (1,)),), [4])
+        held.pending = 0
 
 
 def test_instruction_of_one_cycle_or_none_never_holds_up_the_next() -> None:

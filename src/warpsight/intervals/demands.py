@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warpsight.base.compiled import jit, kept_until_changed
+from warpsight.base.signals import leave_if_asked
 from warpsight.caches.miss_profile import SHARES, MissProfile
 from warpsight.gpu.operations import occupied
 from warpsight.gpu.spec import GpuSpec
@@ -114,6 +115,7 @@ def cycles_alone(
     times = step_times(trace, walked, latency, port_cycles, gpu, answered)
     ticks, open_for = np.zeros((2, len(trace.paths)), dtype=np.int64)
     for part, paths in pieces(trace.paths):
+        leave_if_asked()  # a launch can have a path for each warp
         _walk(
             plain(paths.offset, np.int64), plain(paths.block, np.int32), plain(paths.repeat, np.int32), walked.start,
             walked.sources, walked.destination, walked.kind, times, walked.registers, walked.shared, walked.groups, ticks[part],
