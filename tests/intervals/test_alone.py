@@ -46,6 +46,7 @@ def test_consumer_issues_a_latency_after_its_producer() -> None:
 
 def test_walk_along_the_paths_of_a_launch_ends_when_a_signal_waits() -> None:
     """There can be a path for each warp, and minutes of them."""
+    assert alone((op(0, (1,)),), [4]) == 1  # compiles, where a signal is noticed, too
     with Interruption() as held:
         held.pending = signal.SIGINT
         with pytest.raises(KeyboardInterrupt):
