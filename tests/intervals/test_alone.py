@@ -49,9 +49,11 @@ def test_walk_along_the_paths_of_a_launch_ends_when_a_signal_waits() -> None:
     assert alone((op(0, (1,)),), [4]) == 1  # compiles, where a signal is noticed, too
     with Interruption() as held:
         held.pending = signal.SIGINT
-        with pytest.raises(KeyboardInterrupt):
-            alone((op(0, (1,)),), [4])
-        held.pending = 0
+        try:
+            with pytest.raises(KeyboardInterrupt):
+                alone((op(0, (1,)),), [4])
+        finally:
+            held.pending = 0
 
 
 def test_instruction_of_one_cycle_or_none_never_holds_up_the_next() -> None:
