@@ -9,6 +9,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -22,11 +24,16 @@ needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="no C com
 _SLEEPS = "echo $$; while :; do sleep 0.1; done"
 
 
-def _start(folder: Path, *command: str) -> subprocess.Popen[str]:
+@contextmanager
+def _start(folder: Path, *command: str) -> Iterator[subprocess.Popen[str]]:
     environment = os.environ | {"PYTHONPATH": str(Path(warpsight.__file__).parents[1]), "TMPDIR": str(folder)}
     # Tests may themselves run under nohup, which lets every process that they start ignore SIGHUP.
     whole = ["/usr/bin/env", "--default-signal=HUP", sys.executable, "-m", "warpsight", "run", "--", *command]
-    return subprocess.Popen(whole, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+    with subprocess.Popen(whole, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment) as process:
+        try:
+            yield process
+        finally:  # else a test that fails would wait for it
+            process.kill()
 
 
 def _alive(process: int) -> bool:

@@ -146,6 +146,7 @@ def _make(command: str, arguments: Sequence[str], made: Path) -> None:
 # -- The program.
 
 _GRACE_SECONDS = 5.0
+_LOOK_SECONDS = 0.5
 _LIBC = ctypes.CDLL(None)
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h: the signal that a process gets when its parent ends
 
@@ -271,11 +272,12 @@ class _Host:
         self._selector.register(ended, selectors.EVENT_READ)
         try:
             while True:
-                ready = [key for key, _ in self._selector.select()]
+                # a signal that comes just before the system call would else be noticed when the program does something
+                ready = [key for key, _ in self._selector.select(_LOOK_SECONDS)]
                 with Interruption():  # raised within an import or a compiler, the end would be taken for their failure, or be lost
                     for key in ready:
                         self._serve_ready(key)
-                if all(key.fd == ended for key in ready):
+                if ready and all(key.fd == ended for key in ready):
                     code = self._child.wait()
                     return code if code >= 0 else 128 - code
         finally:
