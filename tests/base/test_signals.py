@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from warpsight.base.signals import Interruption, leave_if_asked, leaving_on_signals
+from warpsight.base.signals import Interruption, leave_again, leave_if_asked, leaving_on_signals
 
 
 @pytest.fixture(autouse=True)
@@ -65,3 +65,21 @@ def test_nothing_is_raised_without_a_signal() -> None:
         leave_if_asked()
     leave_if_asked()
     assert interruption.pending == 0
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_signal_that_comes_in_a_finalizer_is_not_lost() -> None:
+    """Python ignores the exception that it raises there."""
+
+    class Goes:
+        def __del__(self) -> None:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    with leaving_on_signals():
+        leave_again()
+        Goes()
+        assert signal.getsignal(signal.SIGTERM) is signal.SIG_IGN
+        with pytest.raises(SystemExit) as leaving:
+            leave_again()
+    assert leaving.value.code == 128 + signal.SIGTERM
+    leave_again()

@@ -55,16 +55,21 @@ def leave_if_asked() -> None:
             raise KeyboardInterrupt
 
 
+_raised: list[int] = []  # signals by which SystemExit was raised
+
+
 @contextmanager
 def leaving_on_signals() -> Iterator[None]:
     """SIGTERM and SIGHUP leave by SystemExit, so that programs that were started end and temporary folders are removed.
 
-    Signals that are ignored (`nohup`) or that the caller handles stay as they are; so do all outside of the main thread.
+    Signals that are ignored (`nohup`) or that the caller handles stay as they are; so do all outside of the main thread. Where a
+    program is waited for, `leave_again` has to be called from time to time.
     """
 
     def leave(number: int, frame: FrameType | None) -> None:
         for each in ours:
             signal.signal(each, signal.SIG_IGN)  # a second one must not interrupt the cleaning up
+        _raised.append(number)
         raise SystemExit(128 + number)
 
     main = threading.current_thread() is threading.main_thread()
@@ -74,5 +79,14 @@ def leaving_on_signals() -> Iterator[None]:
     try:
         yield
     finally:
+        _raised.clear()
         for number in ours:
             signal.signal(number, signal.SIG_DFL)
+
+
+def leave_again() -> None:
+    """Raise SystemExit if a signal has raised it and nothing came of it: a signal can come while a finalizer or the callback of a
+    weak reference runs, whose exceptions Python ignores. For work that goes on, not for what is done in leaving.
+    """
+    if _raised:
+        raise SystemExit(128 + _raised[0])

@@ -20,7 +20,7 @@ from typing import IO, Any
 
 from warpsight.base import diskcache
 from warpsight.base.errors import UsageError
-from warpsight.base.signals import Interruption, leaving_on_signals
+from warpsight.base.signals import Interruption, leave_again, leaving_on_signals
 from warpsight.base.temporary import TemporaryFolder
 from warpsight.gpu.spec import GpuSpec
 from warpsight.kernels.toolkit import Architecture
@@ -274,6 +274,7 @@ class _Host:
             while True:
                 # a signal that comes just before the system call would else be noticed when the program does something
                 ready = [key for key, _ in self._selector.select(_LOOK_SECONDS)]
+                leave_again()
                 with Interruption():  # raised within an import or a compiler, the end would be taken for their failure, or be lost
                     for key in ready:
                         self._serve_ready(key)
