@@ -13,7 +13,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -173,14 +173,16 @@ def run_program(
     with leaving_on_signals(), TemporaryFolder() as scratch:
         library = library_folder(scratch)
         path = str(scratch / "socket")
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener, ExitStack() as ends:
             try:
                 listener.bind(path)
             except OSError as error:
                 what, remedy = f"cannot hold a socket: {error.strerror or error}", "set TMPDIR to another folder with a short name"
                 raise UsageError(what, place=str(scratch), remedy=remedy) from None
             listener.listen()
-            child = _start(command, _environment(library, path, bool(observer.check), _may_be_static(command[0])), stdout)
+            with Interruption():  # Python ignores what a signal raises in what is called after a fork, as by `logging`
+                child = _start(command, _environment(library, path, bool(observer.check), _may_be_static(command[0])), stdout)
+                ends.callback(_stop, child)
             host = _Host(listener, child, gpu, architecture, observer, Path(command[0]).name, max_instructions)
             try:
                 code = host.serve()
@@ -188,8 +190,6 @@ def run_program(
                 if not host.counter[0]:
                     raise
                 code = 128 + signal.SIGINT
-            finally:
-                _stop(child)
     return EndedProgram(code, host.connected, host.counter[0])
 
 
