@@ -185,6 +185,7 @@ def _try(place: Path) -> None:
     (profile / "user.js").write_text("".join(lines))
     with firefox(profile) as address:
         asyncio.run(_both(address, project, downloads))
+    assert "// mended" in (project / "versions" / "0002" / "kernel.cu").read_text()
 
 
 def test_keys_reach_the_loop_from_an_error_to_a_shared_report(chromium: Any, tmp_path: Path, folder: Path) -> None:  # noqa: F811
